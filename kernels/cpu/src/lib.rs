@@ -1,0 +1,1 @@
+//! CPU operators over plain slices; knows nothing of models or files.

@@ -1,0 +1,2 @@
+//! dllm-rt runs masked-diffusion language models from GGUF files.
+#![forbid(unsafe_code)]
