@@ -1,1 +1,5 @@
 //! CPU operators over plain slices; knows nothing of models or files.
+
+pub mod decode;
+pub mod dtype;
+pub mod pack;
