@@ -131,8 +131,16 @@ impl Tile {
         let tile = &mut self.codes[g];
         let shift = v.splat_i32(i32::from_le_bytes([F::OFFSET as u8; 4]));
         let finish = |code: VecI<I>| {
-            let code = if let Some(table) = &F::TABLE { v.look_up(table, code) } else { code };
-            if signed::<I, F>() { v.sub_bytes(code, shift) } else { code }
+            let code = if let Some(table) = &F::TABLE {
+                v.look_up(table, code)
+            } else {
+                code
+            };
+            if signed::<I, F>() {
+                v.sub_bytes(code, shift)
+            } else {
+                code
+            }
         };
         if F::NIBBLE {
             for (p, quarter) in vectors.chunks_exact(8).enumerate() {
@@ -154,18 +162,28 @@ impl Tile {
         let subs = SUPER_WEIGHTS / F::SUB;
         let scales = block[F::SCALES..].as_chunks::<GROUP_ROWS>().0;
         let scale = |s: usize, r: usize| {
-            if F::MIN { i32::from(scales[s][r]) } else { i32::from(scales[s][r] as i8) }
+            if F::MIN {
+                i32::from(scales[s][r])
+            } else {
+                i32::from(scales[s][r] as i8)
+            }
         };
         for s in 0..subs {
             for r in 0..GROUP_ROWS {
                 self.scales[g][s][r] = I::scale_lane(scale(s, r));
             }
         }
-        let mins = block[if F::MIN { F::MINS } else { F::SCALES }..].as_chunks::<GROUP_ROWS>().0;
+        let mins = block[if F::MIN { F::MINS } else { F::SCALES }..]
+            .as_chunks::<GROUP_ROWS>()
+            .0;
         for p in 0..subs / 2 {
             for r in 0..GROUP_ROWS {
                 let factor = |s: usize| {
-                    if F::MIN { i32::from(mins[s][r]) } else { F::OFFSET * scale(s, r) }
+                    if F::MIN {
+                        i32::from(mins[s][r])
+                    } else {
+                        F::OFFSET * scale(s, r)
+                    }
                 };
                 let (low, high) = (factor(2 * p), factor(2 * p + 1));
                 self.sum_factors[g][p][r] = (low & 0xffff) | (high << 16);
@@ -182,7 +200,11 @@ const fn signed<I: Isa, F: Format>() -> bool {
 
 #[inline(always)]
 fn read_floats(bytes: &[u8], to: &mut [[f32; GROUP_ROWS]]) {
-    for (o, b) in to.as_flattened_mut().iter_mut().zip(bytes.as_chunks::<4>().0) {
+    for (o, b) in to
+        .as_flattened_mut()
+        .iter_mut()
+        .zip(bytes.as_chunks::<4>().0)
+    {
         *o = f32::from_le_bytes(*b);
     }
 }
@@ -250,15 +272,26 @@ fn add_sub_block<I: Isa, F: Format, const T: usize>(
 ) {
     let v = isa.v();
     let vectors = F::SUB / 4;
-    let depth = if signed::<I, F>() { 1 } else { I::depth(F::CODE_MAX).min(vectors) };
+    let depth = if signed::<I, F>() {
+        1
+    } else {
+        I::depth(F::CODE_MAX).min(vectors)
+    };
     let scale = |g: usize| {
-        if F::SUPER { v.load_i32(&tile.scales[g][s]) } else { v.splat_i32(I::scale_lane(1)) }
+        if F::SUPER {
+            v.load_i32(&tile.scales[g][s])
+        } else {
+            v.splat_i32(I::scale_lane(1))
+        }
     };
     for chain in 0..vectors / depth {
         let mut part = [[v.splat_i32(0); GROUPS]; T];
         for link in 0..depth {
             let k = s * vectors + chain * depth + link;
-            let w = [v.load_bytes(&tile.codes[0][k]), v.load_bytes(&tile.codes[1][k])];
+            let w = [
+                v.load_bytes(&tile.codes[0][k]),
+                v.load_bytes(&tile.codes[1][k]),
+            ];
             for t in 0..T {
                 let broadcast = v.splat_i32(x[t][k]);
                 for g in 0..GROUPS {
@@ -316,7 +349,11 @@ fn finish_super<I: Isa, F: Format>(
         let new = if F::MIN {
             let new = v.fma(d, v.to_f32(acc[g]), old);
             let m = v.mul(v.load(&tile.m[g][0]), dx);
-            v.fnma(m, v.to_f32(sum_part::<I, F>(isa, &tile.sum_factors[g], sums)), new)
+            v.fnma(
+                m,
+                v.to_f32(sum_part::<I, F>(isa, &tile.sum_factors[g], sums)),
+                new,
+            )
         } else if signed::<I, F>() {
             v.fma(d, v.to_f32(acc[g]), old)
         } else {
@@ -328,7 +365,10 @@ fn finish_super<I: Isa, F: Format>(
 }
 
 #[inline(always)]
-#[expect(clippy::too_many_arguments, reason = "one token of one sub-block, inlined")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "one token of one sub-block, inlined"
+)]
 fn finish_sub_block<I: Isa, F: Format>(
     isa: I,
     tile: &Tile,
@@ -343,7 +383,11 @@ fn finish_sub_block<I: Isa, F: Format>(
     let dx = v.splat(dx);
     // The sums of 32 are int16 pairs: the low one belongs to the even sub-block.
     let pair = sums[SUMS_32_AT + s / 2];
-    let sum = if s % 2 == 0 { pair << 16 >> 16 } else { pair >> 16 };
+    let sum = if s.is_multiple_of(2) {
+        pair << 16 >> 16
+    } else {
+        pair >> 16
+    };
     for g in 0..GROUPS {
         let to = &mut out[t * PANEL_ROWS + g * GROUP_ROWS..][..GROUP_ROWS];
         let d = v.mul(v.load(&tile.d[g][s]), dx);

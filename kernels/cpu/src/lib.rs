@@ -5,11 +5,14 @@
 //! here allocates. Unsafe code is confined to intrinsics, the shims in `table` and the control
 //! word in `float_env`.
 
+pub mod decode;
+pub mod dtype;
 pub mod float_env;
 pub mod gemm;
 pub mod isa;
 pub mod math;
 pub mod ops;
+pub mod pack;
 pub mod table;
 
 pub use float_env::FloatEnv;

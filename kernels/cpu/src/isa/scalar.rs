@@ -182,7 +182,6 @@ fn dot4(w: [i32; 8], x: [i32; 8], weight: impl Fn(u8) -> i32) -> [i32; 8] {
 
 impl Isa for Scalar {
     type V = Scalar;
-    type Acc = [i32; 8];
 
     const NAME: &'static str = "scalar";
     const UNSIGNED_MAX: u32 = 255;

@@ -61,7 +61,12 @@ impl Op for Attention<'_> {
             add_values(isa, &mut self, queries, first, keys);
         }
         let sums = &self.scratch[QUERY_TILE * (KEY_TILE + 1)..];
-        for (q, out) in self.out.chunks_exact_mut(self.head_width).take(queries).enumerate() {
+        for (q, out) in self
+            .out
+            .chunks_exact_mut(self.head_width)
+            .take(queries)
+            .enumerate()
+        {
             let s = isa.v();
             let sum = sum_lanes(s, s.load(&sums[q * LANES..]));
             let factor = s.splat(1.0 / sum);
@@ -162,10 +167,26 @@ fn add_values<I: Isa>(isa: I, a: &mut Attention<'_>, queries: usize, first: usiz
         let weights = &a.scratch[q * KEY_TILE..];
         let out = &mut a.out[q * a.head_width..];
         if queries - q >= QUERY_STRIP {
-            value_strip::<I, QUERY_STRIP>(isa, weights, values, a.value_stride, keys, a.head_width, out);
+            value_strip::<I, QUERY_STRIP>(
+                isa,
+                weights,
+                values,
+                a.value_stride,
+                keys,
+                a.head_width,
+                out,
+            );
             q += QUERY_STRIP;
         } else {
-            value_strip::<I, 1>(isa, weights, values, a.value_stride, keys, a.head_width, out);
+            value_strip::<I, 1>(
+                isa,
+                weights,
+                values,
+                a.value_stride,
+                keys,
+                a.head_width,
+                out,
+            );
             q += 1;
         }
     }
