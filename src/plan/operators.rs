@@ -238,8 +238,7 @@ impl List<'_> {
 
     fn embed(&mut self, span: Span) {
         let s = &self.b.slots;
-        let kind =
-            OpKind::Embed { span, matrix: self.model.embedding, ids: s.ids, x: s.x };
+        let kind = OpKind::Embed { span, matrix: self.model.embedding, ids: s.ids, x: s.x };
         let writes = vec![(s.x, row_items(self.b.rows, 4 * self.model.config.width))];
         let access = PhaseAccess { reads: vec![s.ids], writes, scratch: vec![] };
         self.push(("embed", stage::EMBED, Split::Other), Count::Canvas, kind, access);
@@ -299,8 +298,7 @@ impl List<'_> {
 
     fn feed_forward(&mut self, layer: &LayerWeights, last: bool) {
         let s = &self.b.slots;
-        let (x, count) =
-            if last { (s.x_wanted, Count::Wanted) } else { (s.x, Count::Canvas) };
+        let (x, count) = if last { (s.x_wanted, Count::Wanted) } else { (s.x, Count::Canvas) };
         let kinds = [layer.gate, layer.up].map(|m| activation_kind(m.dtype));
         self.norm(("ffn_norm", stage::FFN_NORM), layer.ffn_norm, x, count, &kinds);
         let (gate, up) = (layer.gate, layer.up);
@@ -344,8 +342,7 @@ impl List<'_> {
             ],
             scratch: vec![s.order],
         };
-        let kind =
-            OpKind::Choose { logits, guide, choices: s.choices, positions: s.positions };
+        let kind = OpKind::Choose { logits, guide, choices: s.choices, positions: s.positions };
         self.push(("choose", stage::CHOOSE, Split::Sampling), count, kind, access);
     }
 

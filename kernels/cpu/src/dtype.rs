@@ -20,9 +20,8 @@ pub const PANEL_ROWS: usize = 16;
 const SMALL_WEIGHTS: usize = 32;
 
 /// The 16 values of the IQ4 types plus 127, so that they are unsigned (ggml's `kvalues_iq4nl`).
-const IQ4_TABLE: [u8; 16] = [
-    0, 23, 44, 62, 78, 92, 105, 117, 128, 140, 152, 165, 180, 196, 216, 240,
-];
+const IQ4_TABLE: [u8; 16] =
+    [0, 23, 44, 62, 78, 92, 105, 117, 128, 140, 152, 165, 180, 196, 216, 240];
 
 /// A tensor type of a GGUF file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -231,26 +230,12 @@ pub trait Format: Copy + Send + Sync + 'static {
     /// Offset in bytes of the f32 mins.
     const DMIN: usize = Self::D + floats_bytes(Self::SUPER);
     /// Offset in bytes of the integer scales.
-    const SCALES: usize = Self::DMIN
-        + if Self::MIN {
-            floats_bytes(Self::SUPER)
-        } else {
-            0
-        };
+    const SCALES: usize = Self::DMIN + if Self::MIN { floats_bytes(Self::SUPER) } else { 0 };
     /// Offset in bytes of the integer mins.
-    const MINS: usize = Self::SCALES
-        + if Self::SUPER {
-            Self::N_SUB * GROUP_ROWS
-        } else {
-            0
-        };
+    const MINS: usize = Self::SCALES + if Self::SUPER { Self::N_SUB * GROUP_ROWS } else { 0 };
     /// Offset in bytes of the codes.
-    const CODES: usize = Self::MINS
-        + if Self::SUPER && Self::MIN {
-            Self::N_SUB * GROUP_ROWS
-        } else {
-            0
-        };
+    const CODES: usize =
+        Self::MINS + if Self::SUPER && Self::MIN { Self::N_SUB * GROUP_ROWS } else { 0 };
     /// Bytes of a packed block, a multiple of 32.
     const BLOCK_BYTES: usize =
         Self::CODES + SUPER_WEIGHTS * GROUP_ROWS / if Self::NIBBLE { 2 } else { 1 };
@@ -258,11 +243,7 @@ pub trait Format: Copy + Send + Sync + 'static {
 
 /// Bytes of the f32 scales, or mins, of a packed block.
 const fn floats_bytes(is_super: bool) -> usize {
-    let per_row = if is_super {
-        1
-    } else {
-        SUPER_WEIGHTS / SMALL_WEIGHTS
-    };
+    let per_row = if is_super { 1 } else { SUPER_WEIGHTS / SMALL_WEIGHTS };
     per_row * GROUP_ROWS * size_of::<f32>()
 }
 

@@ -23,23 +23,12 @@ pub fn exp<S: Simd>(s: S, x: S::F) -> S::F {
     let r = s.fnma(whole, s.splat(LN2_HIGH), clamped);
     let r = s.fnma(whole, s.splat(LN2_LOW), r);
     let mut p = s.splat(1.0 / 5040.0);
-    for c in [
-        1.0 / 720.0,
-        1.0 / 120.0,
-        1.0 / 24.0,
-        1.0 / 6.0,
-        0.5,
-        1.0,
-        1.0,
-    ] {
+    for c in [1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0] {
         p = s.fma(p, r, s.splat(c));
     }
     let value = s.mul(p, s.exp2_int(n));
     // 1 above the range's lower end, 0 at or below it, without a comparison.
-    let above = s.mul(
-        s.max(s.sub(x, s.splat(EXP_MIN)), s.splat(0.0)),
-        s.splat(f32::MAX),
-    );
+    let above = s.mul(s.max(s.sub(x, s.splat(EXP_MIN)), s.splat(0.0)), s.splat(f32::MAX));
     s.mul(value, s.min(above, s.splat(1.0)))
 }
 

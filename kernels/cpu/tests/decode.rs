@@ -34,24 +34,12 @@ fn the_facts_of_every_type() {
     for (dtype, number, name, weights, bytes, halves) in FACTS {
         assert_eq!(Dtype::from_ggml(number), Some(dtype));
         assert_eq!((dtype.name(), dtype.to_string().as_str()), (name, name));
-        assert_eq!(
-            (dtype.block_weights(), dtype.block_bytes()),
-            (weights, bytes),
-            "{name}"
-        );
+        assert_eq!((dtype.block_weights(), dtype.block_bytes()), (weights, bytes), "{name}");
         assert_eq!(dtype.is_float(), halves.is_empty(), "{name}");
         assert_eq!(dtype.row_bytes(3 * weights), Some(3 * bytes), "{name}");
-        assert_eq!(
-            dtype.row_bytes(3 * weights + 1).is_some(),
-            weights == 1,
-            "{name}"
-        );
+        assert_eq!(dtype.row_bytes(3 * weights + 1).is_some(), weights == 1, "{name}");
         let most = usize::MAX / weights * weights;
-        assert_eq!(
-            dtype.row_bytes(most),
-            (most / weights).checked_mul(bytes),
-            "{name}"
-        );
+        assert_eq!(dtype.row_bytes(most), (most / weights).checked_mul(bytes), "{name}");
     }
     assert_eq!(Dtype::F32.row_bytes(usize::MAX), None);
 }
@@ -68,14 +56,9 @@ fn golden(name: &str, weights: usize, bytes: usize) -> (Vec<u8>, Vec<f32>) {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let mut blocks = std::fs::read(dir.join(format!("{name}.golden"))).unwrap();
     let n = blocks.len() / (bytes + 4 * weights);
-    assert!(
-        n >= 14 && blocks.len() == n * (bytes + 4 * weights),
-        "{name}: damaged golden"
-    );
+    assert!(n >= 14 && blocks.len() == n * (bytes + 4 * weights), "{name}: damaged golden");
     let values = blocks.split_off(n * bytes);
-    let values = values
-        .chunks_exact(4)
-        .map(|x| f32::from_le_bytes(x.try_into().unwrap()));
+    let values = values.chunks_exact(4).map(|x| f32::from_le_bytes(x.try_into().unwrap()));
     (blocks, values.collect())
 }
 
@@ -99,11 +82,7 @@ fn every_type_decodes_as_the_gguf_package_does() {
 #[test]
 fn goldens_are_finite() {
     for (dtype, _, name, weights, bytes, _) in FACTS {
-        assert_eq!(
-            first_nonfinite(dtype, &golden(name, weights, bytes).0),
-            None,
-            "{name}"
-        );
+        assert_eq!(first_nonfinite(dtype, &golden(name, weights, bytes).0), None, "{name}");
     }
 }
 
@@ -114,18 +93,10 @@ fn every_half_converts_exactly() {
         assert_eq!(f16_to_f32(bits).is_nan(), half.is_nan(), "{bits:#06x}");
         assert_eq!(bf16_to_f32(bits).is_nan(), brain.is_nan(), "{bits:#06x}");
         if !half.is_nan() {
-            assert_eq!(
-                f16_to_f32(bits).to_bits(),
-                half.to_f32_const().to_bits(),
-                "{bits:#06x}"
-            );
+            assert_eq!(f16_to_f32(bits).to_bits(), half.to_f32_const().to_bits(), "{bits:#06x}");
         }
         if !brain.is_nan() {
-            assert_eq!(
-                bf16_to_f32(bits).to_bits(),
-                brain.to_f32_const().to_bits(),
-                "{bits:#06x}"
-            );
+            assert_eq!(bf16_to_f32(bits).to_bits(), brain.to_f32_const().to_bits(), "{bits:#06x}");
         }
     }
 }
@@ -155,11 +126,7 @@ fn the_first_block_with_a_scale_that_is_not_finite_is_found() {
             // From the last block to the first, leaving the later ones in place.
             for block in [N - 1, 2048, 1024, 1023, 1, 0] {
                 blocks[block * bytes + at..][..2].copy_from_slice(&bits.to_le_bytes());
-                assert_eq!(
-                    first_nonfinite(dtype, &blocks),
-                    Some(block),
-                    "{name} offset {at}"
-                );
+                assert_eq!(first_nonfinite(dtype, &blocks), Some(block), "{name} offset {at}");
             }
             blocks = finite_blocks(N, bytes, halves);
         }
@@ -169,11 +136,7 @@ fn the_first_block_with_a_scale_that_is_not_finite_is_found() {
 #[test]
 fn the_first_float_that_is_not_finite_is_found() {
     let cases = [
-        (
-            Dtype::F32,
-            0xff7f_ffff_u32,
-            [0x7f80_0000_u32, 0xff80_0000, 0x7f80_0001],
-        ),
+        (Dtype::F32, 0xff7f_ffff_u32, [0x7f80_0000_u32, 0xff80_0000, 0x7f80_0001]),
         (Dtype::F16, 0xfbff, [0x7c00, 0xfc00, 0x7c01]),
         (Dtype::BF16, 0xff7f, [0x7f80, 0xff80, 0x7f81]),
     ];
@@ -184,11 +147,7 @@ fn the_first_float_that_is_not_finite_is_found() {
         for (bits, at) in bad.into_iter().zip([0, 1024, 2499]) {
             let mut floats = fine.clone();
             floats[at * size..][..size].copy_from_slice(&bits.to_le_bytes()[..size]);
-            assert_eq!(
-                first_nonfinite(dtype, &floats),
-                Some(at),
-                "{dtype} {bits:#x}"
-            );
+            assert_eq!(first_nonfinite(dtype, &floats), Some(at), "{dtype} {bits:#x}");
         }
     }
 }

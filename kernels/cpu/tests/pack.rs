@@ -15,96 +15,22 @@ struct Layout {
 }
 
 const LAYOUTS: [Layout; 12] = [
-    Layout {
-        dtype: Dtype::Q4_0,
-        scales: 0,
-        min: false,
-        nibble: true,
-        offset: 8,
-    },
-    Layout {
-        dtype: Dtype::Q4_1,
-        scales: 0,
-        min: true,
-        nibble: true,
-        offset: 0,
-    },
-    Layout {
-        dtype: Dtype::Q5_0,
-        scales: 0,
-        min: false,
-        nibble: false,
-        offset: 16,
-    },
-    Layout {
-        dtype: Dtype::Q5_1,
-        scales: 0,
-        min: true,
-        nibble: false,
-        offset: 0,
-    },
-    Layout {
-        dtype: Dtype::Q8_0,
-        scales: 0,
-        min: false,
-        nibble: false,
-        offset: 128,
-    },
-    Layout {
-        dtype: Dtype::Q2_K,
-        scales: 16,
-        min: true,
-        nibble: true,
-        offset: 0,
-    },
-    Layout {
-        dtype: Dtype::Q3_K,
-        scales: 16,
-        min: false,
-        nibble: true,
-        offset: 4,
-    },
-    Layout {
-        dtype: Dtype::Q4_K,
-        scales: 8,
-        min: true,
-        nibble: true,
-        offset: 0,
-    },
-    Layout {
-        dtype: Dtype::Q5_K,
-        scales: 8,
-        min: true,
-        nibble: false,
-        offset: 0,
-    },
-    Layout {
-        dtype: Dtype::Q6_K,
-        scales: 16,
-        min: false,
-        nibble: false,
-        offset: 32,
-    },
-    Layout {
-        dtype: Dtype::IQ4_NL,
-        scales: 0,
-        min: false,
-        nibble: true,
-        offset: 0,
-    },
-    Layout {
-        dtype: Dtype::IQ4_XS,
-        scales: 8,
-        min: false,
-        nibble: true,
-        offset: 0,
-    },
+    Layout { dtype: Dtype::Q4_0, scales: 0, min: false, nibble: true, offset: 8 },
+    Layout { dtype: Dtype::Q4_1, scales: 0, min: true, nibble: true, offset: 0 },
+    Layout { dtype: Dtype::Q5_0, scales: 0, min: false, nibble: false, offset: 16 },
+    Layout { dtype: Dtype::Q5_1, scales: 0, min: true, nibble: false, offset: 0 },
+    Layout { dtype: Dtype::Q8_0, scales: 0, min: false, nibble: false, offset: 128 },
+    Layout { dtype: Dtype::Q2_K, scales: 16, min: true, nibble: true, offset: 0 },
+    Layout { dtype: Dtype::Q3_K, scales: 16, min: false, nibble: true, offset: 4 },
+    Layout { dtype: Dtype::Q4_K, scales: 8, min: true, nibble: true, offset: 0 },
+    Layout { dtype: Dtype::Q5_K, scales: 8, min: true, nibble: false, offset: 0 },
+    Layout { dtype: Dtype::Q6_K, scales: 16, min: false, nibble: false, offset: 32 },
+    Layout { dtype: Dtype::IQ4_NL, scales: 0, min: false, nibble: true, offset: 0 },
+    Layout { dtype: Dtype::IQ4_XS, scales: 8, min: false, nibble: true, offset: 0 },
 ];
 
 /// The values that IQ4 codes stand for, as published.
-const IQ4: [i32; 16] = [
-    -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113,
-];
+const IQ4: [i32; 16] = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113];
 
 fn f32_at(bytes: &[u8], at: usize) -> f32 {
     f32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
@@ -120,13 +46,7 @@ struct Parts {
     code: u8,
 }
 
-const NOTHING: Parts = Parts {
-    d: 0.0,
-    m: 0.0,
-    scale: 0,
-    min: 0,
-    code: 0,
-};
+const NOTHING: Parts = Parts { d: 0.0, m: 0.0, scale: 0, min: 0, code: 0 };
 
 impl Layout {
     fn floats(&self) -> usize {
@@ -142,27 +62,15 @@ impl Layout {
     fn parts(&self, panel: &[u8], row: usize, col: usize) -> Parts {
         let block = &panel[(col / 256 * 2 + row / 8) * self.block_bytes()..][..self.block_bytes()];
         let (r, k) = (row % 8, col % 256);
-        let float = if self.scales == 0 {
-            (k / 32 * 8 + r) * 4
-        } else {
-            r * 4
-        };
+        let float = if self.scales == 0 { (k / 32 * 8 + r) * 4 } else { r * 4 };
         let d = f32_at(block, float);
-        let m = if self.min {
-            f32_at(block, self.floats() + float)
-        } else {
-            0.0
-        };
+        let m = if self.min { f32_at(block, self.floats() + float) } else { 0.0 };
         let integers = self.floats() * if self.min { 2 } else { 1 };
         let (mut scale, mut min) = (0, 0);
         if self.scales > 0 {
             let at = integers + k / (256 / self.scales) * 8 + r;
             scale = block[at];
-            min = if self.min {
-                block[at + self.scales * 8]
-            } else {
-                0
-            };
+            min = if self.min { block[at + self.scales * 8] } else { 0 };
         }
         let codes = &block[self.block_bytes() - if self.nibble { 1024 } else { 2048 }..];
         let code = if self.nibble {
@@ -171,23 +79,11 @@ impl Layout {
         } else {
             codes[k / 4 * 32 + r * 4 + k % 4]
         };
-        Parts {
-            d,
-            m,
-            scale,
-            min,
-            code,
-        }
+        Parts { d, m, scale, min, code }
     }
 
     fn unpack_value(&self, panel: &[u8], row: usize, col: usize) -> f32 {
-        let Parts {
-            d,
-            m,
-            scale,
-            min,
-            code,
-        } = self.parts(panel, row, col);
+        let Parts { d, m, scale, min, code } = self.parts(panel, row, col);
         let code = match self.dtype {
             Dtype::IQ4_NL | Dtype::IQ4_XS => IQ4[code as usize],
             _ => code as i32 - self.offset,
@@ -205,9 +101,8 @@ impl Layout {
 fn random_bytes(seed: u64, n: usize) -> Vec<u8> {
     let mut state = seed;
     let mut next = || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 56) as u8
     };
     (0..n).map(|_| next()).collect()
@@ -216,9 +111,7 @@ fn random_bytes(seed: u64, n: usize) -> Vec<u8> {
 /// Random rows with no f16 scale that is infinite or NaN.
 fn random_rows(dtype: Dtype, rows: usize, cols: usize) -> Vec<Vec<u8>> {
     let bytes = dtype.row_bytes(cols).unwrap();
-    let mut all: Vec<_> = (0..rows as u64)
-        .map(|r| random_bytes(r + 1, bytes))
-        .collect();
+    let mut all: Vec<_> = (0..rows as u64).map(|r| random_bytes(r + 1, bytes)).collect();
     // Upper bytes of the f16 scales and mins, or of the floats; the types whose first four bytes
     // hold no min lose one bit of a code or scale to this.
     let uppers = match dtype {
@@ -229,10 +122,7 @@ fn random_rows(dtype: Dtype, rows: usize, cols: usize) -> Vec<Vec<u8>> {
         Dtype::Q6_K => [209, 209],
         _ => [1, 3],
     };
-    for block in all
-        .iter_mut()
-        .flat_map(|row| row.chunks_exact_mut(dtype.block_bytes()))
-    {
+    for block in all.iter_mut().flat_map(|row| row.chunks_exact_mut(dtype.block_bytes())) {
         uppers.iter().for_each(|&at| block[at] &= 0xbf);
     }
     all
@@ -256,15 +146,9 @@ fn check_panel(layout: &Layout, n_rows: usize, cols: usize) {
     let rows = random_rows(dtype, n_rows, cols);
     let panel = packed(dtype, &rows, cols);
     let padded = cols.next_multiple_of(256);
-    assert_eq!(
-        panel.len(),
-        padded / 256 * 2 * layout.block_bytes(),
-        "{dtype} {cols}"
-    );
+    assert_eq!(panel.len(), padded / 256 * 2 * layout.block_bytes(), "{dtype} {cols}");
     for row in 0..16 {
-        let weights = rows
-            .get(row)
-            .map_or(vec![], |row| decoded(dtype, row, cols));
+        let weights = rows.get(row).map_or(vec![], |row| decoded(dtype, row, cols));
         for (col, want) in weights.iter().enumerate() {
             let got = layout.unpack_value(&panel, row, col);
             assert_eq!(
@@ -275,10 +159,7 @@ fn check_panel(layout: &Layout, n_rows: usize, cols: usize) {
         }
         for col in weights.len()..padded {
             let parts = layout.parts(&panel, row, col);
-            assert_eq!(
-                parts, NOTHING,
-                "{dtype} {n_rows}x{cols} row {row} column {col}"
-            );
+            assert_eq!(parts, NOTHING, "{dtype} {n_rows}x{cols} row {row} column {col}");
         }
     }
 }
@@ -296,10 +177,7 @@ fn packing_keeps_every_weight() {
 
 #[test]
 fn columns_are_padded_to_a_super_block_with_nothing() {
-    for layout in LAYOUTS
-        .iter()
-        .filter(|layout| layout.dtype.block_weights() == 32)
-    {
+    for layout in LAYOUTS.iter().filter(|layout| layout.dtype.block_weights() == 32) {
         for n_rows in [1, 7, 8, 9, 15, 16] {
             for cols in [32, 64, 224, 288, 480, 992] {
                 check_panel(layout, n_rows, cols);
@@ -336,12 +214,7 @@ fn floats_are_packed_by_column_and_not_padded() {
 #[test]
 fn sizes_are_those_described() {
     for layout in &LAYOUTS {
-        assert_eq!(
-            packed_block_bytes(layout.dtype),
-            layout.block_bytes(),
-            "{}",
-            layout.dtype
-        );
+        assert_eq!(packed_block_bytes(layout.dtype), layout.block_bytes(), "{}", layout.dtype);
         assert_eq!(panel_bytes(layout.dtype, usize::MAX), usize::MAX);
         assert_eq!(panel_bytes(layout.dtype, 0), 0);
     }

@@ -20,11 +20,7 @@ const F32_EXPONENT: u32 = 0x7f80_0000;
 /// # Panics
 /// If `src` is not a whole number of blocks.
 pub fn first_nonfinite(dtype: Dtype, src: &[u8]) -> Option<usize> {
-    assert!(
-        src.len().is_multiple_of(dtype.block_bytes()),
-        "{dtype}: {} bytes",
-        src.len()
-    );
+    assert!(src.len().is_multiple_of(dtype.block_bytes()), "{dtype}: {} bytes", src.len());
     match dtype {
         Dtype::F32 => first(src.as_chunks().0, |&x| exponent_full_32(x)),
         Dtype::F16 => first(src.as_chunks().0, |&x| exponent_full_16(x, F16_EXPONENT)),

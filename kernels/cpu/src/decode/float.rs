@@ -33,20 +33,8 @@ pub(crate) fn floats(dtype: Dtype, src: &[u8]) -> impl Iterator<Item = f32> {
     let singles = if dtype == Dtype::F32 { src } else { &[] };
     let halves = if dtype == Dtype::F16 { src } else { &[] };
     let brains = if dtype == Dtype::BF16 { src } else { &[] };
-    let singles = singles
-        .as_chunks()
-        .0
-        .iter()
-        .map(|&bytes| f32::from_le_bytes(bytes));
-    let halves = halves
-        .as_chunks()
-        .0
-        .iter()
-        .map(|&bytes| f16_to_f32(u16::from_le_bytes(bytes)));
-    let brains = brains
-        .as_chunks()
-        .0
-        .iter()
-        .map(|&bytes| bf16_to_f32(u16::from_le_bytes(bytes)));
+    let singles = singles.as_chunks().0.iter().map(|&bytes| f32::from_le_bytes(bytes));
+    let halves = halves.as_chunks().0.iter().map(|&bytes| f16_to_f32(u16::from_le_bytes(bytes)));
+    let brains = brains.as_chunks().0.iter().map(|&bytes| bf16_to_f32(u16::from_le_bytes(bytes)));
     singles.chain(halves).chain(brains)
 }

@@ -92,10 +92,7 @@ fn header(block: &[u8], tile: &mut Tile) {
 
 /// Each run of `RUN` bytes holds `RUN` weights in its low nibbles and the next `RUN` in its high.
 fn nibble_pairs<const RUN: usize>(packed: &[u8], codes: &mut [u8; SUPER_WEIGHTS]) {
-    for (run, pair) in packed
-        .chunks_exact(RUN)
-        .zip(codes.chunks_exact_mut(2 * RUN))
-    {
+    for (run, pair) in packed.chunks_exact(RUN).zip(codes.chunks_exact_mut(2 * RUN)) {
         let (low, high) = pair.split_at_mut(RUN);
         split_nibbles(run, low, high);
     }

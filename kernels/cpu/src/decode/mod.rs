@@ -25,17 +25,10 @@ use crate::dtype::*;
 /// # Panics
 /// If the lengths do not belong together; they are the caller's to check, once per tensor.
 pub fn decode_row(dtype: Dtype, src: &[u8], dst: &mut [f32]) {
-    assert_eq!(
-        dtype.row_bytes(dst.len()),
-        Some(src.len()),
-        "{dtype}: {} weights",
-        dst.len()
-    );
+    assert_eq!(dtype.row_bytes(dst.len()), Some(src.len()), "{dtype}: {} weights", dst.len());
     match dtype {
         Dtype::F32 | Dtype::F16 | Dtype::BF16 => {
-            dst.iter_mut()
-                .zip(floats(dtype, src))
-                .for_each(|(w, x)| *w = x);
+            dst.iter_mut().zip(floats(dtype, src)).for_each(|(w, x)| *w = x);
         }
         Dtype::Q4_0 => decode_blocks::<Q4_0>(src, dst),
         Dtype::Q4_1 => decode_blocks::<Q4_1>(src, dst),

@@ -88,9 +88,10 @@ impl Simd for Avx2 {
     }
     #[inline(always)]
     fn exp2_int(self, n: __m256i) -> __m256 {
-        with_avx2!(_mm256_castsi256_ps(_mm256_slli_epi32::<23>(
-            _mm256_add_epi32(n, _mm256_set1_epi32(127))
-        )))
+        with_avx2!(_mm256_castsi256_ps(_mm256_slli_epi32::<23>(_mm256_add_epi32(
+            n,
+            _mm256_set1_epi32(127)
+        ))))
     }
 
     #[inline(always)]
@@ -135,10 +136,7 @@ impl Simd for Avx2 {
     }
     #[inline(always)]
     fn high_nibbles(self, a: __m256i) -> __m256i {
-        with_avx2!(_mm256_and_si256(
-            _mm256_srli_epi16::<4>(a),
-            _mm256_set1_epi8(15)
-        ))
+        with_avx2!(_mm256_and_si256(_mm256_srli_epi16::<4>(a), _mm256_set1_epi8(15)))
     }
     #[inline(always)]
     fn look_up(self, table: &[u8; 16], a: __m256i) -> __m256i {
@@ -183,10 +181,7 @@ impl Isa for Avx2 {
     #[inline(always)]
     fn dot_signed(self, w: __m256i, x: __m256i) -> __m256i {
         // |w| up to 128 and the sign moved to x: 2 x 128 x 127 fits an i16.
-        with_avx2!(_mm256_maddubs_epi16(
-            _mm256_abs_epi8(w),
-            _mm256_sign_epi8(x, w)
-        ))
+        with_avx2!(_mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w)))
     }
     #[inline(always)]
     fn widen(self, acc: __m256i, scale: __m256i) -> __m256i {

@@ -115,11 +115,7 @@ pub trait Isa: Copy + 'static {
     /// One scale factor as [`Isa::widen`] wants it in its lane.
     #[inline(always)]
     fn scale_lane(scale: i32) -> i32 {
-        if Self::SCALE_I32 {
-            scale
-        } else {
-            (scale & 0xffff) | (scale << 16)
-        }
+        if Self::SCALE_I32 { scale } else { (scale & 0xffff) | (scale << 16) }
     }
 }
 

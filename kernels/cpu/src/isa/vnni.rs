@@ -12,9 +12,7 @@ pub struct AvxVnni(Avx2);
 impl AvxVnni {
     /// `None` where the CPU lacks it.
     pub fn new() -> Option<Self> {
-        Avx2::new()
-            .filter(|_| std::is_x86_feature_detected!("avxvnni"))
-            .map(Self)
+        Avx2::new().filter(|_| std::is_x86_feature_detected!("avxvnni")).map(Self)
     }
 }
 

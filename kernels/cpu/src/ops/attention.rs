@@ -17,7 +17,7 @@ pub const KEY_TILE: usize = 32;
 const QUERY_STRIP: usize = 4;
 
 /// f32 of scratch that [`Attention`] needs: the scores of a key tile, running maxima and sums.
-pub const fn scratch_floats() -> usize {
+pub const fn attention_scratch_floats() -> usize {
     QUERY_TILE * KEY_TILE + QUERY_TILE * (1 + LANES)
 }
 
@@ -37,7 +37,7 @@ pub struct Attention<'a> {
     pub keys: usize,
     /// Elements of a head, a multiple of eight.
     pub head_width: usize,
-    /// [`scratch_floats`] floats.
+    /// [`attention_scratch_floats`] floats.
     pub scratch: &'a mut [f32],
     /// `[queries][head_width]`, overwritten.
     pub out: &'a mut [f32],
@@ -61,12 +61,7 @@ impl Op for Attention<'_> {
             add_values(isa, &mut self, queries, first, keys);
         }
         let sums = &self.scratch[QUERY_TILE * (KEY_TILE + 1)..];
-        for (q, out) in self
-            .out
-            .chunks_exact_mut(self.head_width)
-            .take(queries)
-            .enumerate()
-        {
+        for (q, out) in self.out.chunks_exact_mut(self.head_width).take(queries).enumerate() {
             let s = isa.v();
             let sum = sum_lanes(s, s.load(&sums[q * LANES..]));
             let factor = s.splat(1.0 / sum);
@@ -178,15 +173,7 @@ fn add_values<I: Isa>(isa: I, a: &mut Attention<'_>, queries: usize, first: usiz
             );
             q += QUERY_STRIP;
         } else {
-            value_strip::<I, 1>(
-                isa,
-                weights,
-                values,
-                a.value_stride,
-                keys,
-                a.head_width,
-                out,
-            );
+            value_strip::<I, 1>(isa, weights, values, a.value_stride, keys, a.head_width, out);
             q += 1;
         }
     }

@@ -74,11 +74,7 @@ impl Op for SiluMul<'_> {
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
         let s = isa.v();
-        for (g, u) in self
-            .gate
-            .chunks_exact_mut(LANES)
-            .zip(self.up.chunks_exact(LANES))
-        {
+        for (g, u) in self.gate.chunks_exact_mut(LANES).zip(self.up.chunks_exact(LANES)) {
             let value = s.mul(math::silu(s, s.load(g)), s.load(u));
             s.store(g, value);
         }

@@ -29,10 +29,7 @@ impl Op for RmsNorm<'_> {
         }
         let mean = sum_lanes(s, squares) / self.x.len() as f32;
         let factor = s.splat(1.0 / (mean + self.epsilon).sqrt());
-        let rows = self
-            .x
-            .chunks_exact(LANES)
-            .zip(self.weight.chunks_exact(LANES));
+        let rows = self.x.chunks_exact(LANES).zip(self.weight.chunks_exact(LANES));
         for ((x, w), y) in rows.zip(self.y.chunks_exact_mut(LANES)) {
             s.store(y, s.mul(s.mul(s.load(x), factor), s.load(w)));
         }

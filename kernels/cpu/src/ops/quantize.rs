@@ -53,9 +53,7 @@ impl Op for Quantize32<'_> {
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
         let codes = &mut self.codes[..CODE_WORDS];
-        let blocks = codes
-            .chunks_exact_mut(SUB / 4)
-            .zip(&mut self.scales[..SUPER_WEIGHTS / SUB]);
+        let blocks = codes.chunks_exact_mut(SUB / 4).zip(&mut self.scales[..SUPER_WEIGHTS / SUB]);
         for (i, (codes, scale)) in blocks.enumerate() {
             let start = (i * SUB).min(self.x.len());
             let end = ((i + 1) * SUB).min(self.x.len());
@@ -99,11 +97,7 @@ fn sum_codes(codes: &[i32], sums: &mut [i32]) {
     let mut of_16 = [0i32; SUPER_WEIGHTS / 16];
     for (sum, words) in of_16.iter_mut().zip(codes.chunks_exact(4)) {
         for word in words {
-            *sum += word
-                .to_le_bytes()
-                .iter()
-                .map(|&b| i32::from(b as i8))
-                .sum::<i32>();
+            *sum += word.to_le_bytes().iter().map(|&b| i32::from(b as i8)).sum::<i32>();
         }
     }
     let pair = |low: i32, high: i32| (low & 0xffff) | (high << 16);

@@ -14,8 +14,7 @@ pub const fn panel_bytes(dtype: Dtype, cols: usize) -> usize {
         return cols.saturating_mul(COLUMN_BYTES);
     }
     let groups = PANEL_ROWS / GROUP_ROWS;
-    cols.div_ceil(SUPER_WEIGHTS)
-        .saturating_mul(groups * packed_block_bytes(dtype))
+    cols.div_ceil(SUPER_WEIGHTS).saturating_mul(groups * packed_block_bytes(dtype))
 }
 
 /// Bytes of a packed block of [`GROUP_ROWS`] rows by [`SUPER_WEIGHTS`] weights
@@ -46,23 +45,11 @@ pub const fn packed_block_bytes(dtype: Dtype) -> usize {
 /// If the counts and lengths do not belong together; they are the caller's to check, once per
 /// tensor.
 pub fn pack_panel(dtype: Dtype, rows: &[&[u8]], cols: usize, dst: &mut [u8]) {
-    assert!(
-        (1..=PANEL_ROWS).contains(&rows.len()),
-        "{} rows in a panel",
-        rows.len()
-    );
+    assert!((1..=PANEL_ROWS).contains(&rows.len()), "{} rows in a panel", rows.len());
     for row in rows {
-        assert_eq!(
-            dtype.row_bytes(cols),
-            Some(row.len()),
-            "{dtype}: a row of {cols} weights"
-        );
+        assert_eq!(dtype.row_bytes(cols), Some(row.len()), "{dtype}: a row of {cols} weights");
     }
-    assert_eq!(
-        dst.len(),
-        panel_bytes(dtype, cols),
-        "{dtype}: a panel of {cols} columns"
-    );
+    assert_eq!(dst.len(), panel_bytes(dtype, cols), "{dtype}: a panel of {cols} columns");
     match dtype {
         Dtype::F32 | Dtype::F16 | Dtype::BF16 => pack_floats(dtype, rows, dst),
         Dtype::Q4_0 => pack_blocks::<Q4_0>(rows, dst),
@@ -111,10 +98,7 @@ fn pack_blocks<F: Unpack>(rows: &[&[u8]], dst: &mut [u8]) {
     for (sb, groups) in dst.chunks_exact_mut(2 * F::BLOCK_BYTES).enumerate() {
         for (group, packed) in groups.chunks_exact_mut(F::BLOCK_BYTES).enumerate() {
             for r in 0..GROUP_ROWS {
-                let row = rows
-                    .get(group * GROUP_ROWS + r)
-                    .copied()
-                    .unwrap_or_default();
+                let row = rows.get(group * GROUP_ROWS + r).copied().unwrap_or_default();
                 let start = (sb * super_bytes).min(row.len());
                 let end = (start + super_bytes).min(row.len());
                 unpack_super::<F>(&row[start..end], super_bytes, &mut tile);
