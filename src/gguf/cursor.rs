@@ -36,12 +36,8 @@ impl<'a> Cursor<'a> {
     /// The next `count` bytes; `what` names them in the fault.
     pub fn take(&mut self, count: u64, what: impl What) -> Result<&'a [u8], Fault> {
         let (at, has) = (self.at, self.left());
-        let truncated = || Fault::Truncated {
-                what: what.to_string(),
-                at,
-                needs: count,
-                has: has as u64,
-            };
+        let truncated =
+            || Fault::Truncated { what: what.to_string(), at, needs: count, has: has as u64 };
         let len = usize::try_from(count).map_err(|_| truncated())?;
         let taken = self.bytes[self.at..].get(..len).ok_or_else(truncated)?;
         self.at += len;

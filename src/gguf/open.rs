@@ -1,9 +1,22 @@
 //! Opens a model by its path, with the other parts if it is split.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use dllm_arena::file::MappedFile;
+
 use super::fault::{Fault, SplitFault};
-use super::{Gguf, split};
+use super::{Gguf, Source, split};
+
+impl Source for MappedFile {
+    fn bytes(&self) -> &[u8] {
+        self.bytes()
+    }
+
+    fn release(&self, range: Range<usize>) {
+        self.release(range);
+    }
+}
 
 /// Opens the model at `path`. Any part of a split model opens all of it; the other parts are
 /// looked for beside it, under llama.cpp's names (`NAME-00002-of-00003.gguf`).
@@ -31,11 +44,11 @@ pub fn open(path: &Path) -> Result<Gguf, Fault> {
 }
 
 fn open_part(path: &Path) -> Result<Gguf, Fault> {
-    let bytes = std::fs::read(path).map_err(|cause| Fault::Io {
+    let mapped = MappedFile::open(path).map_err(|cause| Fault::Io {
         path: path.display().to_string(),
         cause: cause.to_string(),
     })?;
-    Gguf::read_part(Box::new(bytes)).map_err(|fault| fault.in_file(path))
+    Gguf::read_part(Box::new(mapped)).map_err(|fault| fault.in_file(path))
 }
 
 /// The paths of all `count` parts, of which the one at `path` is one.

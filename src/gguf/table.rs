@@ -51,7 +51,8 @@ impl Table {
     /// The entry of `key`.
     pub fn find(&self, key: &str) -> Option<&Entry> {
         let entry = |index: &u32| &self.entries[*index as usize];
-        let place = self.by_key.binary_search_by(|index| entry(index).key.as_str().cmp(key)).ok()?;
+        let place =
+            self.by_key.binary_search_by(|index| entry(index).key.as_str().cmp(key)).ok()?;
         Some(entry(&self.by_key[place]))
     }
 }

@@ -87,8 +87,7 @@ pub fn read_table(
     count: u64,
     alignment: u32,
 ) -> Result<(Vec<TensorInfo>, usize), Fault> {
-    let mut entries =
-        Vec::with_capacity((count as usize).min(cursor.left() / ENTRY_BYTES_MIN));
+    let mut entries = Vec::with_capacity((count as usize).min(cursor.left() / ENTRY_BYTES_MIN));
     for _ in 0..count {
         entries.push(Entry::read(cursor)?);
     }
@@ -164,9 +163,8 @@ fn data_bytes(shape: [u64; 4], type_id: u32) -> Result<u64, TensorFault> {
         let (type_name, block_len) = (ty.name, ty.block_len);
         return Err(TensorFault::RowBlock { cols, type_name, block_len });
     }
-    let product = |first: u64| {
-        shape[1..].iter().try_fold(first, |product, &dim| product.checked_mul(dim))
-    };
+    let product =
+        |first: u64| shape[1..].iter().try_fold(first, |product, &dim| product.checked_mul(dim));
     product(cols)
         .filter(|&elements| elements <= i64::MAX as u64)
         .and_then(|_| product((cols / ty.block_len).checked_mul(ty.block_bytes)?))

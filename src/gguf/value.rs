@@ -107,11 +107,7 @@ pub struct Array<'a> {
 impl<'a> Value<'a> {
     /// Reads the value of type `ty` at `cursor`, checking all of it, nested arrays too.
     /// `key` names it in faults.
-    pub(super) fn read(
-        cursor: &mut Cursor<'a>,
-        ty: ValueType,
-        key: &str,
-    ) -> Result<Self, Fault> {
+    pub(super) fn read(cursor: &mut Cursor<'a>, ty: ValueType, key: &str) -> Result<Self, Fault> {
         read(cursor, ty, key, 0)
     }
 
