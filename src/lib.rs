@@ -1,2 +1,4 @@
 //! dllm-rt runs masked-diffusion language models from GGUF files.
 #![forbid(unsafe_code)]
+
+pub mod vocab;
