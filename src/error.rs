@@ -98,10 +98,9 @@ impl fmt::Display for Error {
             Error::GuidanceNotPlanned => {
                 write!(f, "guidance needs a second set of logits, which was not planned")
             }
-            Error::Token { position, token, vocab } => write!(
-                f,
-                "token {token} at position {position}: the vocabulary has {vocab} tokens"
-            ),
+            Error::Token { position, token, vocab } => {
+                write!(f, "token {token} at position {position}: the vocabulary has {vocab} tokens")
+            }
             Error::Row { row, rows } => write!(f, "row {row}: there are {rows} tokens"),
             Error::NoMaskToken => {
                 write!(f, "the file names no mask token: give one with `--mask-token ID`")

@@ -147,12 +147,7 @@ fn read_vector(gguf: &Gguf, vector: Vector, to: &mut [f32]) -> Result<(), Fault>
 }
 
 /// `[rows][dimensions / 2]` of `f(position * theta^(-2 i / dimensions) / factor[i])`, in f64.
-fn rope_table(
-    gguf: &Gguf,
-    model: &Model,
-    f: fn(f64) -> f64,
-    to: &mut [f32],
-) -> Result<(), Fault> {
+fn rope_table(gguf: &Gguf, model: &Model, f: fn(f64) -> f64, to: &mut [f32]) -> Result<(), Fault> {
     let rope = &model.config.rope;
     let half = rope.dimensions / 2;
     let mut factors = vec![1.0f32; half];

@@ -58,19 +58,14 @@ impl MappedFile {
         let first = range.start.next_multiple_of(PAGE_BYTES);
         // The last page of the file belongs to the range where the range reaches the end.
         let end = range.end.min(self.map.len());
-        let last = if end == self.map.len() {
-            end
-        } else {
-            end / PAGE_BYTES * PAGE_BYTES
-        };
+        let last = if end == self.map.len() { end } else { end / PAGE_BYTES * PAGE_BYTES };
         if first >= last {
             return;
         }
         // SAFETY: the pages of a read-only file mapping hold nothing but the file's contents, so
         // the ones that come back after this are the same.
         let _ = unsafe {
-            self.map
-                .unchecked_advise_range(UncheckedAdvice::DontNeed, first, last - first)
+            self.map.unchecked_advise_range(UncheckedAdvice::DontNeed, first, last - first)
         };
     }
 }

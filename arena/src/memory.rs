@@ -10,9 +10,7 @@ use std::path::{Path, PathBuf};
 /// cache that the kernel can drop does not count as usage (the model file itself ends up there);
 /// the tightest of the process's cgroup and its ancestors decides, version 2 and 1 alike.
 pub fn available_bytes() -> Option<usize> {
-    let machine = fs::read_to_string("/proc/meminfo")
-        .ok()
-        .and_then(|text| mem_available(&text));
+    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| mem_available(&text));
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let group = cgroup_available(Path::new("/sys/fs/cgroup"), &groups);
     match (machine, group) {
@@ -23,9 +21,7 @@ pub fn available_bytes() -> Option<usize> {
 
 /// `MemAvailable` of a `/proc/meminfo`, in bytes.
 fn mem_available(meminfo: &str) -> Option<usize> {
-    let line = meminfo
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kib: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kib.checked_mul(1024)
 }
@@ -45,10 +41,7 @@ fn cgroup_available(mount: &Path, groups: &str) -> Option<usize> {
         let version_1 = controllers.split(',').any(|name| name == "memory");
         let found = if version_2 {
             let hybrid = mount.join("unified");
-            smaller(
-                walk(mount, path, &VERSION_2),
-                walk(&hybrid, path, &VERSION_2),
-            )
+            smaller(walk(mount, path, &VERSION_2), walk(&hybrid, path, &VERSION_2))
         } else if version_1 {
             walk(&mount.join("memory"), path, &VERSION_1)
         } else {
@@ -74,11 +67,8 @@ struct Files {
     cache: [&'static str; 2],
 }
 
-const VERSION_2: Files = Files {
-    limit: "memory.max",
-    usage: "memory.current",
-    cache: ["inactive_file", "active_file"],
-};
+const VERSION_2: Files =
+    Files { limit: "memory.max", usage: "memory.current", cache: ["inactive_file", "active_file"] };
 const VERSION_1: Files = Files {
     limit: "memory.limit_in_bytes",
     usage: "memory.usage_in_bytes",
@@ -90,26 +80,15 @@ const VERSION_1: Files = Files {
 fn walk(root: &Path, path: &str, files: &Files) -> Option<usize> {
     let relative = Path::new(path.trim_start_matches('/'));
     let climbs = relative.components().any(|part| part.as_os_str() == "..");
-    let start = if climbs {
-        PathBuf::new()
-    } else {
-        relative.to_path_buf()
-    };
-    start
-        .ancestors()
-        .filter_map(|group| group_available(&root.join(group), files))
-        .min()
+    let start = if climbs { PathBuf::new() } else { relative.to_path_buf() };
+    start.ancestors().filter_map(|group| group_available(&root.join(group), files)).min()
 }
 
 /// One group's limit less its usage; `None` where it has no limit (version 1 writes a number near
 /// 2^63 for that, which the smaller machine's share overrules).
 fn group_available(folder: &Path, files: &Files) -> Option<usize> {
     let number = |name: &str| -> Option<usize> {
-        fs::read_to_string(folder.join(name))
-            .ok()?
-            .trim()
-            .parse()
-            .ok()
+        fs::read_to_string(folder.join(name)).ok()?.trim().parse().ok()
     };
     let limit = number(files.limit)?;
     let usage = number(files.usage)?;

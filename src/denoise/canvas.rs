@@ -111,12 +111,7 @@ impl Canvas {
     /// Ends the step: commits the best of `choices`, one for each wanted position in that order.
     pub fn commit(&mut self, choices: &[Choice]) -> Progress<'_> {
         let _ = choices;
-        Progress {
-            step: 0,
-            committed: &[],
-            masks_left: 0,
-            is_done: true,
-        }
+        Progress { step: 0, committed: &[], masks_left: 0, is_done: true }
     }
 
     /// Whether all steps are done, or everything left of the first end token is committed.

@@ -1,7 +1,7 @@
 //! Forward passes and denoising steps of a loaded model. Nothing here allocates.
 
 use super::{Engine, StepStats};
-use crate::denoise::{Canvas, ModelFacts, Progress, Schedule};
+use crate::denoise::{Canvas, ModelFacts, Progress, Schedule, Wanted};
 use crate::error::Error;
 use crate::sample::{Choice, Rule};
 use crate::step::Job;
@@ -42,7 +42,8 @@ impl Engine {
         if schedule.cfg_scale() > 0.0 && !self.limits.guidance {
             return Err(Error::GuidanceNotPlanned);
         }
-        let (wanted, wanted_max) = (canvas.wanted_max(), self.limits.wanted);
+        let holes = prompt.iter().filter(|id| **id == facts.mask_token).count();
+        let (wanted, wanted_max) = (schedule.wanted_max(holes), self.limits.wanted);
         if wanted > wanted_max {
             return Err(Error::WantedTooMany { wanted, wanted_max });
         }
@@ -55,11 +56,9 @@ impl Engine {
     /// where it is too long for this one.
     pub fn step<'c>(&mut self, canvas: &'c mut Canvas) -> Progress<'c> {
         let start = Instant::now();
-        let wanted = canvas.plan_step().len();
-        let rows = canvas.ids().len();
+        let (rule, step, rows) = (*canvas.rule(), canvas.step_index(), canvas.ids().len());
+        let wanted = self.place_wanted(canvas.plan_step());
         if wanted > 0 {
-            self.place_wanted(canvas);
-            let (rule, step) = (*canvas.rule(), canvas.step_index());
             if rule.cfg_scale > 0.0 {
                 self.place_ids(canvas.unconditional_ids());
                 self.pass(rows, wanted, true, None);
@@ -146,9 +145,8 @@ impl Engine {
         slot[..ids.len()].copy_from_slice(ids);
     }
 
-    fn place_wanted(&mut self, canvas: &Canvas) {
+    fn place_wanted(&mut self, wanted: &[Wanted]) -> usize {
         let leader = leader(&mut self.leader);
-        let wanted = canvas.wanted();
         let rows = leader.slot_mut::<u32>(self.ports.wanted);
         for (to, wanted) in rows.iter_mut().zip(wanted) {
             *to = wanted.row;
@@ -157,6 +155,7 @@ impl Engine {
         for (to, wanted) in positions.iter_mut().zip(wanted) {
             *to = wanted.position;
         }
+        wanted.len()
     }
 
     /// Runs the operator list on all workers, this thread among them.

@@ -107,6 +107,11 @@ impl Gguf {
 
     /// The tensor of this name.
     pub fn tensor(&self, name: &str) -> Option<&TensorInfo> {
+        self.tensor_index(name).map(|index| &self.tensors[index])
+    }
+
+    /// Where in [`Gguf::tensors`] the tensor of this name is.
+    pub fn tensor_index(&self, name: &str) -> Option<usize> {
         self.by_name.find(&self.tensors, name)
     }
 
@@ -204,9 +209,9 @@ impl TensorIndex {
         }
     }
 
-    fn find<'a>(&self, tensors: &'a [TensorInfo], name: &str) -> Option<&'a TensorInfo> {
+    fn find(&self, tensors: &[TensorInfo], name: &str) -> Option<usize> {
         let tensor = |index: u32| &tensors[index as usize];
         let place = self.0.binary_search_by(|&index| tensor(index).name.as_str().cmp(name)).ok()?;
-        Some(tensor(self.0[place]))
+        Some(self.0[place] as usize)
     }
 }

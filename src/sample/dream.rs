@@ -20,13 +20,7 @@ pub(super) fn choose(
     let kept = filter::kept(rule, logits, peak.logit, scratch);
     let second = kept.get(1).map(|&token| logits[token as usize]);
     let runner_up = second.unwrap_or(f32::NEG_INFINITY);
-    decide(
-        rule,
-        logits,
-        Peak { runner_up, ..peak },
-        uniform,
-        kept.iter().copied(),
-    )
+    decide(rule, logits, Peak { runner_up, ..peak }, uniform, kept.iter().copied())
 }
 
 /// Draws from, or takes the best of, the distribution over `tokens`, and measures it.

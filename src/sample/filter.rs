@@ -26,9 +26,7 @@ pub(super) fn kept<'s>(
         return nucleus;
     }
     let last = logits[nucleus[k - 1] as usize];
-    let equals = nucleus[k..]
-        .iter()
-        .take_while(|&&t| logits[t as usize] == last);
+    let equals = nucleus[k..].iter().take_while(|&&t| logits[t as usize] == last);
     let count = k + equals.count();
     &nucleus[..count]
 }
@@ -91,9 +89,7 @@ fn pool<'s>(
 /// The `k` largest and whatever equals the last of them, sorted.
 fn top_k<'s>(k: usize, logits: &[f32], scratch: &'s mut [u32]) -> &'s [u32] {
     let all = &mut scratch[..logits.len()];
-    all.iter_mut()
-        .zip(0..)
-        .for_each(|(slot, token)| *slot = token);
+    all.iter_mut().zip(0..).for_each(|(slot, token)| *slot = token);
     let order = |a: &u32, b: &u32| by_logit(logits, *a, *b);
     let (_, &mut last, _) = all.select_nth_unstable_by(k - 1, order);
     let least = logits[last as usize];
@@ -112,7 +108,5 @@ fn top_k<'s>(k: usize, logits: &[f32], scratch: &'s mut [u32]) -> &'s [u32] {
 /// Larger logit first, then the lower token: a total order of clean logits, so unstable sorts have
 /// one result.
 fn by_logit(logits: &[f32], a: u32, b: u32) -> std::cmp::Ordering {
-    logits[b as usize]
-        .total_cmp(&logits[a as usize])
-        .then(a.cmp(&b))
+    logits[b as usize].total_cmp(&logits[a as usize]).then(a.cmp(&b))
 }

@@ -87,12 +87,7 @@ mod tests {
     fn the_bound_is_never_below_the_noise() {
         let last = (1_u64 << rng::FRACTION_BITS) - 1;
         for shift in 0..rng::FRACTION_BITS {
-            for bits in [
-                last >> shift,
-                !(last >> shift) & last,
-                1 << shift,
-                last - (1 << shift),
-            ] {
+            for bits in [last >> shift, !(last >> shift) & last, 1 << shift, last - (1 << shift)] {
                 assert!(gumbel_bound(bits) >= rng::gumbel(bits), "{bits:x}");
                 assert!(rng::gumbel(bits) < GUMBEL_MAX);
             }

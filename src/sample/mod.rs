@@ -32,11 +32,7 @@ pub struct Choice {
 /// top-k are in use.
 pub fn scratch_len(rule: &Rule, vocab: usize) -> usize {
     let dream = rule.algorithm.kind() == Kind::Dream;
-    if dream && filter::is_used(rule, vocab) {
-        vocab
-    } else {
-        0
-    }
+    if dream && filter::is_used(rule, vocab) { vocab } else { 0 }
 }
 
 /// Chooses the token of `position` at `step` from its row of `logits` (`[vocab]`).
@@ -62,21 +58,13 @@ pub fn choose(
     prepare(rule, logits, unconditional);
     let peak = stats::peak(logits);
     if peak.logit == f32::NEG_INFINITY {
-        return Choice {
-            confidence: f64::NEG_INFINITY,
-            token: lowest_allowed(rule),
-            pad: 0,
-        };
+        return Choice { confidence: f64::NEG_INFINITY, token: lowest_allowed(rule), pad: 0 };
     }
     let (token, confidence) = match rule.algorithm.kind() {
         Kind::Llada => llada::choose(rule, step, position, logits, peak),
         Kind::Dream => dream::choose(rule, step, position, logits, peak, scratch),
     };
-    Choice {
-        confidence,
-        token,
-        pad: 0,
-    }
+    Choice { confidence, token, pad: 0 }
 }
 
 /// Applies guidance and takes out what may not be chosen; no NaN, plus infinity or -0 is left.
@@ -91,11 +79,7 @@ fn prepare(rule: &Rule, logits: &mut [f32], unconditional: Option<&[f32]>) {
     }
     for logit in logits.iter_mut() {
         // In this order a NaN becomes minus infinity; adding 0 turns -0 into +0.
-        let number = if *logit > f32::NEG_INFINITY {
-            *logit
-        } else {
-            f32::NEG_INFINITY
-        };
+        let number = if *logit > f32::NEG_INFINITY { *logit } else { f32::NEG_INFINITY };
         *logit = (if number < f32::MAX { number } else { f32::MAX }) + 0.0;
     }
     for &token in rule.forbidden.ids().iter().chain([&rule.mask_token]) {

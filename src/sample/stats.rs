@@ -12,11 +12,7 @@ pub struct Peak {
     pub runner_up: f32,
 }
 
-const EMPTY: Peak = Peak {
-    logit: f32::NEG_INFINITY,
-    token: 0,
-    runner_up: f32::NEG_INFINITY,
-};
+const EMPTY: Peak = Peak { logit: f32::NEG_INFINITY, token: 0, runner_up: f32::NEG_INFINITY };
 
 /// Lanes of the scan: one AVX2 register of `f32`. Maxima are exact, so that the result does not
 /// depend on it.
@@ -53,11 +49,7 @@ impl Peak {
     fn see(&mut self, logit: f32, token: u32) {
         let wins = logit > self.logit;
         let loser = if wins { self.logit } else { logit };
-        self.runner_up = if loser > self.runner_up {
-            loser
-        } else {
-            self.runner_up
-        };
+        self.runner_up = if loser > self.runner_up { loser } else { self.runner_up };
         self.token = if wins { token } else { self.token };
         self.logit = if wins { logit } else { self.logit };
     }
@@ -66,15 +58,8 @@ impl Peak {
     fn better(self, other: Peak) -> Peak {
         let other_wins =
             other.logit > self.logit || (other.logit == self.logit && other.token < self.token);
-        let (winner, loser) = if other_wins {
-            (other, self)
-        } else {
-            (self, other)
-        };
-        Peak {
-            runner_up: winner.runner_up.max(loser.logit),
-            ..winner
-        }
+        let (winner, loser) = if other_wins { (other, self) } else { (self, other) };
+        Peak { runner_up: winner.runner_up.max(loser.logit), ..winner }
     }
 }
 
@@ -87,23 +72,13 @@ const NEGLIGIBLE: f64 = -64.0;
 /// `logit` is not above `largest`, which is finite.
 pub fn weight(logit: f32, largest: f32, temperature: f64) -> f64 {
     let below = f64::from(logit) - f64::from(largest);
-    let below = if temperature > 0.0 {
-        below / temperature
-    } else {
-        below
-    };
-    if below > NEGLIGIBLE {
-        libm::exp(below)
-    } else {
-        0.0
-    }
+    let below = if temperature > 0.0 { below / temperature } else { below };
+    if below > NEGLIGIBLE { libm::exp(below) } else { 0.0 }
 }
 
 /// Sum of the [`weight`]s of a whole row: the softmax's denominator, at least 1. Order-independent.
 pub fn weight_sum(logits: &[f32], largest: f32, temperature: f64) -> f64 {
-    let weights = logits
-        .iter()
-        .map(|&logit| weight(logit, largest, temperature));
+    let weights = logits.iter().map(|&logit| weight(logit, largest, temperature));
     ExactSum::from_iter(weights).value()
 }
 
@@ -116,16 +91,8 @@ mod tests {
         let mut order: Vec<usize> = (0..logits.len()).filter(|&i| !logits[i].is_nan()).collect();
         order.sort_by(|&a, &b| logits[b].partial_cmp(&logits[a]).unwrap().then(a.cmp(&b)));
         let at = |n: usize| order.get(n).map_or(f32::NEG_INFINITY, |&i| logits[i]);
-        let token = if at(0) == f32::NEG_INFINITY {
-            0
-        } else {
-            order[0] as u32
-        };
-        Peak {
-            logit: at(0),
-            token,
-            runner_up: at(1),
-        }
+        let token = if at(0) == f32::NEG_INFINITY { 0 } else { order[0] as u32 };
+        Peak { logit: at(0), token, runner_up: at(1) }
     }
 
     #[test]
@@ -153,11 +120,7 @@ mod tests {
                 let mut logits = [0.0; 40];
                 logits[first] = 3.0;
                 logits[second] = 3.0;
-                let expected = Peak {
-                    logit: 3.0,
-                    token: first as u32,
-                    runner_up: 3.0,
-                };
+                let expected = Peak { logit: 3.0, token: first as u32, runner_up: 3.0 };
                 assert_eq!(peak(&logits), expected, "{first} {second}");
             }
         }
@@ -170,9 +133,6 @@ mod tests {
         assert_eq!(weight(2.0, 2.0, f64::MIN_POSITIVE), 1.0);
         assert_eq!(weight(1.0, 2.0, f64::MIN_POSITIVE), 0.0);
         assert!((weight(1.0, 2.0, 0.5) - 0.1353352832366127).abs() < 1e-16);
-        assert_eq!(
-            weight_sum(&[1.0, 1.0, f32::NEG_INFINITY, 1.0], 1.0, 0.3),
-            3.0
-        );
+        assert_eq!(weight_sum(&[1.0, 1.0, f32::NEG_INFINITY, 1.0], 1.0, 0.3), 3.0);
     }
 }

@@ -37,20 +37,14 @@ mod tests {
 
     #[test]
     fn order_does_not_matter() {
-        let terms: Vec<f64> = (1..1000)
-            .map(|i| libm::exp(-f64::from(i) * 0.037))
-            .collect();
+        let terms: Vec<f64> = (1..1000).map(|i| libm::exp(-f64::from(i) * 0.037)).collect();
         let there: ExactSum = terms.iter().copied().collect();
         let back: ExactSum = terms.iter().rev().copied().collect();
         assert_eq!(there, back);
         // Closed form of the geometric series.
         let ratio = libm::exp(-0.037);
         let series = ratio * (1.0 - libm::pow(ratio, 999.0)) / (1.0 - ratio);
-        assert!(
-            (there.value() - series).abs() < 1e-13,
-            "{} {series}",
-            there.value()
-        );
+        assert!((there.value() - series).abs() < 1e-13, "{} {series}", there.value());
     }
 
     #[test]

@@ -7,13 +7,7 @@ fn softmax(row: &[f32], heat: f64) -> Vec<f64> {
     let weights: Vec<f64> = row
         .iter()
         .enumerate()
-        .map(|(i, &l)| {
-            if i == 0 {
-                0.0
-            } else {
-                (f64::from(l) / heat).exp()
-            }
-        })
+        .map(|(i, &l)| if i == 0 { 0.0 } else { (f64::from(l) / heat).exp() })
         .collect();
     let total: f64 = weights.iter().sum();
     weights.iter().map(|w| w / total).collect()
@@ -32,11 +26,7 @@ fn near(got: f64, expected: f64) {
 #[test]
 fn greedy_confidences() {
     let p = softmax(&ROW, 1.0);
-    let entropy: f64 = p
-        .iter()
-        .filter(|p| **p > 0.0)
-        .map(|p| p * (p + 1e-10).ln())
-        .sum();
+    let entropy: f64 = p.iter().filter(|p| **p > 0.0).map(|p| p * (p + 1e-10).ln()).sum();
     let cases = [
         (Algorithm::LowConfidence, p[3]),
         (Algorithm::MaskgitPlus, p[3]),
@@ -45,10 +35,7 @@ fn greedy_confidences() {
     ];
     for (algorithm, confidence) in cases {
         let choice = pick(&test_rule(algorithm), 0, &ROW);
-        assert_eq!(
-            choice.token, 3,
-            "{algorithm}: the lower of two equal tokens, never the mask"
-        );
+        assert_eq!(choice.token, 3, "{algorithm}: the lower of two equal tokens, never the mask");
         near(choice.confidence, confidence);
     }
 }
@@ -62,10 +49,7 @@ fn rows_of_the_same_logits_in_another_order_tie_exactly() {
             rule.top_p = top_p;
             let mut other = row.clone();
             other[1..].reverse();
-            assert_eq!(
-                pick(&rule, 0, &row).confidence,
-                pick(&rule, 0, &other).confidence
-            );
+            assert_eq!(pick(&rule, 0, &row).confidence, pick(&rule, 0, &other).confidence);
         }
     }
 }
@@ -112,18 +96,11 @@ fn draws_follow_the_filtered_softmax() {
     (rule.temperature, rule.top_k) = (1.5, 3);
     let kept: f64 = p[3] + p[4] + p[6];
     for (token, p) in p.iter_mut().enumerate() {
-        *p = if [3, 4, 6].contains(&token) {
-            *p / kept
-        } else {
-            0.0
-        };
+        *p = if [3, 4, 6].contains(&token) { *p / kept } else { 0.0 };
     }
     let chi = chi_square(&rule, &row, &p, 20_000);
     assert!(chi < CHI_SQUARE_MAX, "{chi}");
-    near(
-        pick(&rule, 0, &row).confidence,
-        p[pick(&rule, 0, &row).token as usize],
-    );
+    near(pick(&rule, 0, &row).confidence, p[pick(&rule, 0, &row).token as usize]);
 }
 
 #[test]
@@ -149,14 +126,7 @@ fn random_confidence_ignores_the_logits() {
 
 /// The tokens that stay, by full sort and in plain words.
 fn kept_by_sorting(rule: &Rule, row: &[f32]) -> Vec<u32> {
-    let p = softmax(
-        row,
-        if rule.temperature > 0.0 {
-            rule.temperature
-        } else {
-            1.0
-        },
-    );
+    let p = softmax(row, if rule.temperature > 0.0 { rule.temperature } else { 1.0 });
     let mut order: Vec<u32> = (1..row.len() as u32).collect();
     order.sort_by(|a, b| row[*b as usize].total_cmp(&row[*a as usize]).then(a.cmp(b)));
     if rule.top_p < 1.0 {
@@ -233,10 +203,7 @@ fn guidance() {
     // u + 2.5 (l - u)
     assert_eq!(logits[1..], [1.0, 0.5, 2.75]);
     assert_eq!(choice.token, 3);
-    near(
-        choice.confidence,
-        1.0 / (1.0 + (-1.75_f64).exp() + (-2.25_f64).exp()),
-    );
+    near(choice.confidence, 1.0 / (1.0 + (-1.75_f64).exp() + (-2.25_f64).exp()));
 }
 
 #[test]
@@ -245,14 +212,7 @@ fn ends_can_be_forbidden_or_distrusted() {
     rule.forbidden = TokenSet::new([3]).unwrap();
     rule.distrusted = TokenSet::new([4]).unwrap();
     let choice = pick(&rule, 0, &ROW);
-    assert_eq!(
-        choice,
-        Choice {
-            confidence: 0.0,
-            token: 4,
-            pad: 0
-        }
-    );
+    assert_eq!(choice, Choice { confidence: 0.0, token: 4, pad: 0 });
     rule.distrusted = TokenSet::default();
     let p = softmax(&ROW, 1.0);
     near(pick(&rule, 0, &ROW).confidence, p[4] / (1.0 - p[3]));

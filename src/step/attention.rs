@@ -101,8 +101,7 @@ pub(super) fn attend(
     let (result, scratch) = scratch.split_at_mut(QUERY_TILE * width);
     let scale = 1.0 / (width as f32).sqrt();
     while let Some(item) = phase.claim(config.heads * rows.div_ceil(QUERY_TILE)) {
-        let (head, first) =
-            (item.index() % config.heads, item.index() / config.heads * QUERY_TILE);
+        let (head, first) = (item.index() % config.heads, item.index() / config.heads * QUERY_TILE);
         let queries = (rows - first).min(QUERY_TILE);
         for (at, to) in q.chunks_exact_mut(width).take(queries).enumerate() {
             let row = inputs.wanted.map_or(first + at, |wanted| wanted[first + at] as usize);

@@ -7,7 +7,7 @@ use super::Program;
 use crate::plan::{Act, MatrixPlan, Part, Quantized, Slot};
 use dllm_arena::{Phase, Span, View};
 use dllm_cpu::dtype::PANEL_ROWS;
-use dllm_cpu::gemm::{Activations, ActivationKind, GemmPanelF32, activation_kind, multiply_panel};
+use dllm_cpu::gemm::{ActivationKind, Activations, GemmPanelF32, activation_kind, multiply_panel};
 use dllm_cpu::ops::SiluMul;
 
 pub(super) fn project(
