@@ -94,7 +94,7 @@ impl fmt::Display for Fault {
                 )
             }
             Fault::AlgTempWithOrigin => f.write_str(
-                "alg_temp has no meaning for algorithm origin, which commits positions by chance; \
+                "alg-temp has no meaning for algorithm origin, which commits positions by chance; \
                  leave it out or use entropy, maskgit_plus or topk_margin",
             ),
             Fault::PromptToken {
