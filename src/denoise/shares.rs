@@ -31,8 +31,8 @@ impl Blocks {
         end.min(u64::from(self.gen_length)) as u32
     }
 
-    /// Steps of `block`: those that fall into it when all are spread evenly over the generated part.
-    /// At least 1, since there is no less than a step a block.
+    /// Steps of `block`: those that fall into it when all are spread evenly over the generated
+    /// part. At least 1, since there is no less than a step a block.
     pub(super) fn steps(self, block: u32) -> u32 {
         if self.gen_length == 0 {
             return self.steps;
