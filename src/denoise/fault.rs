@@ -83,7 +83,7 @@ impl fmt::Display for Fault {
                 write!(f, "{setting} has no meaning for {kind} models; leave it out")
             }
             Fault::AlgTempWithOrigin => f.write_str(
-                "alg_temp has no meaning for algorithm origin, which commits positions by chance; \
+                "alg-temp has no meaning for algorithm origin, which commits positions by chance; \
                  leave it out or use entropy, maskgit_plus or topk_margin",
             ),
             Fault::PromptToken { position, token, vocab_size } => write!(

@@ -72,8 +72,8 @@ fn half(words: [u32; 4], side: u32) -> u64 {
 /// Not below the Gumbel noise of `bits`, without a logarithm: `-ln u >= 1 - u`, and
 /// `1 - u > 2^-(z + 1)` where z is the number of ones that `bits` leads with.
 fn gumbel_bound(bits: u64) -> f64 {
-    // ln 2, rounded up by more than the error of any logarithm above.
-    const LN_2_ABOVE: f64 = 0.693_147_181;
+    // Larger than ln 2 by more than the error of the logarithms in `gumbel`.
+    const LN_2_ABOVE: f64 = std::f64::consts::LN_2 * (1.0 + 1e-9);
     let ones = (bits << (64 - rng::FRACTION_BITS)).leading_ones();
     f64::from(ones + 1) * LN_2_ABOVE
 }
