@@ -2,7 +2,7 @@
 //! that no two workers can meet in it.
 //!
 //! Everything here is plain arithmetic on numbers. `view` hands out references by this table and
-//! relies on [`check`] having accepted it.
+//! relies on `check` having accepted it.
 
 use crate::layout::{ALIGN, Span};
 use std::fmt;

@@ -22,7 +22,7 @@
 //!
 //! *One phase at a time.* A phase borrows its step exclusively, and a step its worker. Where one is
 //! leaked (`mem::forget`) its borrow ends without its `Drop`, so without arriving at the barrier.
-//! Whoever leaked it has an [`Activity`] that is not idle; its next call panics and breaks the
+//! Whoever leaked it has an `Activity` that is not idle; its next call panics and breaks the
 //! crew, and the others never get past the barrier that it did not arrive at.
 //!
 //! *The order of a step* (job and phases) is in a cell. The leader writes it while idle, then

@@ -101,3 +101,91 @@ fn group_available(folder: &Path, files: &Files) -> Option<usize> {
         .fold(0, usize::saturating_add);
     Some(limit.saturating_sub(usage.saturating_sub(cache)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder of files, gone when dropped.
+    struct Tree(PathBuf);
+
+    impl Tree {
+        fn new(name: &str, files: &[(&str, &str)]) -> Tree {
+            let root = std::env::temp_dir().join(format!("dllm-{}-{name}", std::process::id()));
+            for (path, text) in files {
+                let path = root.join(path);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+            Tree(root)
+        }
+    }
+
+    impl Drop for Tree {
+        fn drop(&mut self) {
+            fs::remove_dir_all(&self.0).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_machine_says_what_it_has() {
+        let text = "MemTotal:       100 kB\nMemAvailable:    24359 kB\nBuffers: 1 kB\n";
+        assert_eq!(mem_available(text), Some(24_359 * 1024));
+        assert_eq!(mem_available("MemTotal: 100 kB\n"), None);
+        assert_eq!(mem_available("MemAvailable: much\n"), None);
+        assert!(available_bytes().unwrap() > 1 << 20);
+    }
+
+    #[test]
+    fn version_2_takes_the_tightest_ancestor_and_forgives_cache() {
+        let tree = Tree::new(
+            "cgroup-v2",
+            &[
+                ("a/b/memory.max", "max\n"),
+                ("a/b/memory.current", "500\n"),
+                ("a/memory.max", "10000\n"),
+                ("a/memory.current", "6000\n"),
+                (
+                    "a/memory.stat",
+                    "anon 7\ninactive_file 1500\nactive_file 500\nfile 9999\n",
+                ),
+                ("memory.max", "90000\n"),
+                ("memory.current", "1\n"),
+            ],
+        );
+        assert_eq!(cgroup_available(&tree.0, "0::/a/b\n"), Some(6000));
+        assert_eq!(cgroup_available(&tree.0, "0::/\n"), Some(89_999));
+        // The path as the host sees it, which a container does not have.
+        assert_eq!(
+            cgroup_available(&tree.0, "0::/kubepods/pod7\n"),
+            Some(89_999)
+        );
+        assert_eq!(cgroup_available(&tree.0, "0::/../../a\n"), Some(89_999));
+        assert_eq!(cgroup_available(&tree.0, "nonsense\n5:cpu:/a\n"), None);
+    }
+
+    #[test]
+    fn version_1_and_hybrid_mounts() {
+        let tree = Tree::new(
+            "cgroup-v1",
+            &[
+                ("memory/x/memory.limit_in_bytes", "5000\n"),
+                ("memory/x/memory.usage_in_bytes", "7000\n"),
+                ("memory/memory.limit_in_bytes", "9223372036854771712\n"),
+                ("memory/memory.usage_in_bytes", "7000\n"),
+                ("unified/y/memory.max", "3000\n"),
+                ("unified/y/memory.current", "1000\n"),
+            ],
+        );
+        assert_eq!(cgroup_available(&tree.0, "4:memory:/x\n"), Some(0));
+        let unlimited = 9_223_372_036_854_771_712 - 7000;
+        assert_eq!(
+            cgroup_available(&tree.0, "4:cpu,memory:/z\n"),
+            Some(unlimited)
+        );
+        assert_eq!(
+            cgroup_available(&tree.0, "4:memory:/z\n0::/y\n"),
+            Some(2000)
+        );
+    }
+}
