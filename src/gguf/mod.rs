@@ -31,6 +31,8 @@ pub use source::Source;
 pub use tensor::TensorInfo;
 pub use value::{Array, Items, Value, ValueType};
 
+use std::fmt;
+
 use cursor::Cursor;
 use table::Table;
 
@@ -43,6 +45,13 @@ pub struct Gguf {
     table: Table,
     tensors: Vec<TensorInfo>,
     by_name: TensorIndex,
+}
+
+impl fmt::Debug for Gguf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (keys, tensors) = (self.keys().len(), self.tensors.len());
+        write!(f, "Gguf {{ {} parts, {keys} keys, {tensors} tensors }}", self.parts.len())
+    }
 }
 
 struct Part {
@@ -110,7 +119,7 @@ impl Gguf {
         self.tensor_index(name).map(|index| &self.tensors[index])
     }
 
-    /// Where in [`Gguf::tensors`] the tensor of this name is.
+    /// The index in [`Gguf::tensors`] of the tensor of this name.
     pub fn tensor_index(&self, name: &str) -> Option<usize> {
         self.by_name.find(&self.tensors, name)
     }
@@ -210,8 +219,8 @@ impl TensorIndex {
     }
 
     fn find(&self, tensors: &[TensorInfo], name: &str) -> Option<usize> {
-        let tensor = |index: u32| &tensors[index as usize];
-        let place = self.0.binary_search_by(|&index| tensor(index).name.as_str().cmp(name)).ok()?;
+        let tensor = |index: u32| tensors[index as usize].name.as_str();
+        let place = self.0.binary_search_by(|&index| tensor(index).cmp(name)).ok()?;
         Some(self.0[place] as usize)
     }
 }

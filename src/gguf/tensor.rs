@@ -13,11 +13,11 @@ const ENTRY_BYTES_MIN: usize = 8 + 1 + 4 + 8 + 4 + 8;
 pub struct TensorInfo {
     /// Its name.
     pub name: String,
-    /// Elements along each dimension, the fastest first: `shape[0]` is the length of a row, the
+    /// Elements along each dimension, the fastest first: `dims[0]` is the length of a row, the
     /// number of columns. Dimensions that it does not have are 1.
-    pub shape: [u64; 4],
+    pub dims: [u64; 4],
     /// How many dimensions it has, 1 to 4.
-    pub dims: usize,
+    pub dim_count: usize,
     /// ggml's number of its type; one of [`types`](super::types).
     pub type_id: u32,
     /// Index of the part that holds its data.
@@ -31,13 +31,13 @@ pub struct TensorInfo {
 impl TensorInfo {
     /// Elements of a row.
     pub fn cols(&self) -> u64 {
-        self.shape[0]
+        self.dims[0]
     }
 
     /// Rows over all further dimensions.
     pub fn rows(&self) -> u64 {
         // The product of all four dimensions fitted 64 bits when the entry was read.
-        self.shape[1..].iter().fold(1, |rows: u64, &dim| rows.saturating_mul(dim))
+        self.dims[1..].iter().fold(1, |rows: u64, &dim| rows.saturating_mul(dim))
     }
 
     /// Elements in all.
@@ -51,8 +51,8 @@ impl TensorInfo {
     }
 
     /// The dimensions that it has, the fastest first.
-    pub fn dims(&self) -> &[u64] {
-        &self.shape[..self.dims.min(self.shape.len())]
+    pub fn shape(&self) -> &[u64] {
+        &self.dims[..self.dim_count.min(self.dims.len())]
     }
 
     /// Its type, if `type_id` is one that ggml defines, as it is for every tensor of a file.
@@ -106,13 +106,13 @@ impl Entry {
     fn read(cursor: &mut Cursor<'_>) -> Result<Self, Fault> {
         let name = cursor.name(caps::TENSOR_NAME_BYTES_MAX, "tensor name")?;
         let fault = |fault| Fault::tensor(name, fault);
-        let dims = cursor.u32("number of dimensions of a tensor")?;
-        if dims == 0 || dims > caps::DIMS_MAX {
-            return Err(fault(TensorFault::Dims { found: dims }));
+        let found = cursor.u32("number of dimensions of a tensor")?;
+        if found == 0 || found > caps::DIMS_MAX {
+            return Err(fault(TensorFault::Dims { found }));
         }
-        let dims = dims as usize;
-        let mut shape = [1; 4];
-        for (axis, length) in shape[..dims].iter_mut().enumerate() {
+        let dim_count = found as usize;
+        let mut dims = [1; 4];
+        for (axis, length) in dims[..dim_count].iter_mut().enumerate() {
             *length = cursor.u64("dimension of a tensor")?;
             if *length == 0 {
                 return Err(fault(TensorFault::DimZero { axis }));
@@ -120,9 +120,9 @@ impl Entry {
         }
         let type_id = cursor.u32("type of a tensor")?;
         let offset = cursor.u64("offset of a tensor")?;
-        let bytes = data_bytes(shape, type_id).map_err(fault)?;
+        let bytes = data_bytes(dims, type_id).map_err(fault)?;
         let name = name.to_owned();
-        let info = TensorInfo { name, shape, dims, type_id, part: 0, offset: 0, bytes: 0 };
+        let info = TensorInfo { name, dims, dim_count, type_id, part: 0, offset: 0, bytes: 0 };
         Ok(Self { info, offset, bytes })
     }
 

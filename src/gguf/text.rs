@@ -17,33 +17,57 @@ pub fn quoted_bytes(bytes: &[u8]) -> String {
     quoted(&String::from_utf8_lossy(shown)).to_string()
 }
 
+/// `text` as [`quoted`] shows it, without the quotes.
+pub fn plain(text: &str) -> impl fmt::Display + '_ {
+    Plain(text)
+}
+
+/// Whether `c` could move the cursor, start a terminal's control sequence or reorder the line.
+pub fn is_hostile(c: char) -> bool {
+    // Bidirectional marks, overrides and isolates are no control characters to Rust.
+    let bidirectional =
+        matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c.is_control() || bidirectional
+}
+
 struct Quoted<'a>(&'a str);
 
 impl fmt::Display for Quoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut chars = self.0.chars();
+        let (shown, is_cut) = cut(self.0);
         f.write_str("\"")?;
-        for c in chars.by_ref().take(SHOWN_MAX) {
-            write!(f, "{}", Escaped(c))?;
-        }
-        f.write_str(if chars.next().is_some() { "\"..." } else { "\"" })
+        escape(shown, f)?;
+        f.write_str(if is_cut { "\"..." } else { "\"" })
     }
 }
 
-struct Escaped(char);
+struct Plain<'a>(&'a str);
 
-impl fmt::Display for Escaped {
+impl fmt::Display for Plain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            // The only one that escape_debug escapes without need.
-            '\'' => f.write_str("'"),
-            // Bidirectional overrides and isolates reorder what follows them on the line.
-            c @ ('\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') => {
-                write!(f, "{}", c.escape_unicode())
-            }
-            c => write!(f, "{}", c.escape_debug()),
+        let (shown, is_cut) = cut(self.0);
+        escape(shown, f)?;
+        f.write_str(if is_cut { "..." } else { "" })
+    }
+}
+
+fn cut(text: &str) -> (&str, bool) {
+    match text.char_indices().nth(SHOWN_MAX) {
+        Some((end, _)) => (&text[..end], true),
+        None => (text, false),
+    }
+}
+
+fn escape(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for c in text.chars() {
+        match c {
+            // Never confusing, and common in prose.
+            '\'' => f.write_str("'")?,
+            c if is_hostile(c) && !c.is_control() => write!(f, "{}", c.escape_unicode())?,
+            c => write!(f, "{}", c.escape_debug())?,
         }
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -53,6 +77,7 @@ mod tests {
     #[test]
     fn control_characters_never_reach_the_terminal() {
         let shown = quoted("a\u{1b}[31m\n\u{7f}\u{9b}\"\u{202e}é'").to_string();
+        assert_eq!(plain("a\nb").to_string(), "a\\nb");
         assert_eq!(shown, "\"a\\u{1b}[31m\\n\\u{7f}\\u{9b}\\\"\\u{202e}é'\"");
     }
 
