@@ -17,10 +17,7 @@ pub(super) struct Alphabet {
 
 impl Alphabet {
     pub(super) fn new() -> Alphabet {
-        let mut alphabet = Alphabet {
-            char_of: ['\0'; 256],
-            shifted: [0; SHIFTED_COUNT],
-        };
+        let mut alphabet = Alphabet { char_of: ['\0'; 256], shifted: [0; SHIFTED_COUNT] };
         let mut shifted_len = 0;
         for byte in 0..=255_u8 {
             alphabet.char_of[usize::from(byte)] = if prints(byte) {

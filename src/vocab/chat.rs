@@ -39,10 +39,7 @@ pub(super) fn check_messages(messages: &[Message]) -> Result<(), Fault> {
         return Err(Fault::Messages("holds no turn".into()));
     }
     if messages.len() > MESSAGES_MAX {
-        let reason = format!(
-            "holds {} turns; at most {MESSAGES_MAX} are allowed",
-            messages.len()
-        );
+        let reason = format!("holds {} turns; at most {MESSAGES_MAX} are allowed", messages.len());
         return Err(Fault::Messages(reason));
     }
     for (index, message) in messages.iter().enumerate() {
@@ -58,14 +55,8 @@ pub(super) fn check_messages(messages: &[Message]) -> Result<(), Fault> {
 fn text_of(turn: &Value, index: usize, key: &str) -> Result<String, Fault> {
     match turn.get(key) {
         Some(Value::String(text)) => Ok(text.clone()),
-        Some(_) => Err(Fault::Message {
-            index,
-            reason: format!("\"{key}\" must be a string"),
-        }),
-        None => Err(Fault::Message {
-            index,
-            reason: format!("has no \"{key}\""),
-        }),
+        Some(_) => Err(Fault::Message { index, reason: format!("\"{key}\" must be a string") }),
+        None => Err(Fault::Message { index, reason: format!("has no \"{key}\"") }),
     }
 }
 
@@ -83,10 +74,7 @@ pub(super) fn fallback(architecture: &str) -> Option<Fallback> {
             source: LLADA,
             tokens: &["<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"],
         }),
-        "dream" => Some(Fallback {
-            source: DREAM,
-            tokens: &["<|im_start|>", "<|im_end|>"],
-        }),
+        "dream" => Some(Fallback { source: DREAM, tokens: &["<|im_start|>", "<|im_end|>"] }),
         _ => None,
     }
 }
@@ -119,10 +107,7 @@ mod tests {
     fn both_forms_are_read() {
         let turns = r#"[{"role": "user", "content": "hi", "name": "x"}]"#;
         let wrapped = format!("{{\"messages\": {turns}}}");
-        let expected = vec![Message {
-            role: "user".into(),
-            content: "hi".into(),
-        }];
+        let expected = vec![Message { role: "user".into(), content: "hi".into() }];
         assert_eq!(parse_messages(turns).unwrap(), expected);
         assert_eq!(parse_messages(&wrapped).unwrap(), expected);
     }
@@ -131,14 +116,9 @@ mod tests {
     fn errors_name_the_turn() {
         let said = |json: &str| parse_messages(json).unwrap_err().to_string();
         let first = r#"{"role": "user", "content": "hi"}"#;
+        assert_eq!(said(&format!("[{first}, {{}}]")), "messages[1]: has no \"role\"");
         assert_eq!(
-            said(&format!("[{first}, {{}}]")),
-            "messages[1]: has no \"role\""
-        );
-        assert_eq!(
-            said(&format!(
-                r#"[{first}, {{"role": "user", "content": ["x"]}}]"#
-            )),
+            said(&format!(r#"[{first}, {{"role": "user", "content": ["x"]}}]"#)),
             "messages[1]: \"content\" must be a string"
         );
         assert_eq!(

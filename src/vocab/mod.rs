@@ -9,6 +9,7 @@ use std::collections::HashSet;
 mod bytes;
 mod chat;
 mod fault;
+mod from_gguf;
 mod pre;
 mod shield;
 mod special;
@@ -18,6 +19,7 @@ mod words;
 
 pub use chat::parse_messages;
 pub use fault::Fault;
+pub use from_gguf::parts_from_gguf;
 
 use pre::Pre;
 use shield::{Edges, Shield};
@@ -126,9 +128,8 @@ impl Vocab {
     pub fn new(parts: VocabParts) -> Result<Vocab, Fault> {
         check(&parts)?;
         let pre = Pre::new(parts.pre.as_deref(), &parts.architecture)?;
-        let kinds: Vec<Kind> = (0..parts.tokens.len())
-            .map(|id| table::kind_of(&parts, id))
-            .collect();
+        let kinds: Vec<Kind> =
+            (0..parts.tokens.len()).map(|id| table::kind_of(&parts, id)).collect();
         let of = |wanted: &'static [Kind]| texts(&parts, &kinds, wanted);
         check_special_bytes(of(&[Kind::Control, Kind::Defined]))?;
         let control = Finder::new(of(&[Kind::Control]))?;
@@ -142,9 +143,7 @@ impl Vocab {
             |token| control_texts.contains(token),
         )?;
         let end_ids = end_ids(&parts, of(&[Kind::Control]));
-        let table = Table::new(&parts, kinds.clone(), |text, bytes| {
-            words.unspell(text, bytes)
-        });
+        let table = Table::new(&parts, kinds.clone(), |text, bytes| words.unspell(text, bytes));
         Ok(Vocab {
             table,
             words,
@@ -230,10 +229,7 @@ impl Vocab {
         let mut bytes = Vec::new();
         for (index, &id) in ids.iter().enumerate() {
             let count = self.table.len();
-            let token = self
-                .table
-                .bytes(id)
-                .ok_or(Fault::TokenRange { index, id, count })?;
+            let token = self.table.bytes(id).ok_or(Fault::TokenRange { index, id, count })?;
             let is_text = matches!(self.table.kind(id), Some(Kind::Text | Kind::Defined));
             if is_text || show == Show::All {
                 bytes.extend_from_slice(token);
@@ -298,11 +294,7 @@ impl Vocab {
 
     /// The token that ends a turn: what the file names, or the first control token so called.
     pub fn eot_id(&self) -> Option<u32> {
-        let named = || {
-            ["<|eot_id|>", "<|im_end|>"]
-                .into_iter()
-                .find_map(|n| self.control_id(n))
-        };
+        let named = || ["<|eot_id|>", "<|im_end|>"].into_iter().find_map(|n| self.control_id(n));
         self.eot_id.or_else(named)
     }
 
@@ -340,11 +332,7 @@ impl Vocab {
             String::from_utf8_lossy(bytes).into_owned()
         };
         let (bos, eos, pad) = (text(self.bos_id), text(self.eos_id), text(self.pad_id));
-        let names = template::Names {
-            bos: &bos,
-            eos: &eos,
-            pad: &pad,
-        };
+        let names = template::Names { bos: &bos, eos: &eos, pad: &pad };
         let rendered = template::render(source, &names, &shield.cover(messages))?;
         Ok((rendered, shield))
     }
@@ -354,16 +342,11 @@ impl Vocab {
             return Ok(source);
         }
         let architecture = || self.architecture.clone();
-        let fallback =
-            chat::fallback(&self.architecture).ok_or_else(|| Fault::TemplateMissing {
-                architecture: architecture(),
-            })?;
+        let fallback = chat::fallback(&self.architecture)
+            .ok_or_else(|| Fault::TemplateMissing { architecture: architecture() })?;
         for &token in fallback.tokens {
             if self.control_id(token).is_none() {
-                return Err(Fault::TemplateToken {
-                    architecture: architecture(),
-                    token,
-                });
+                return Err(Fault::TemplateToken { architecture: architecture(), token });
             }
         }
         Ok(fallback.source)
@@ -377,20 +360,14 @@ fn texts<'a>(
     wanted: &'static [Kind],
 ) -> impl Iterator<Item = (u32, &'a str)> {
     let tokens = parts.tokens.iter().zip(kinds).enumerate();
-    tokens
-        .filter(move |(_, (_, kind))| wanted.contains(kind))
-        .filter_map(|(id, (token, _))| {
-            let text = std::str::from_utf8(token)
-                .ok()
-                .filter(|text| !text.is_empty())?;
-            Some((id as u32, text))
-        })
+    tokens.filter(move |(_, (_, kind))| wanted.contains(kind)).filter_map(|(id, (token, _))| {
+        let text = std::str::from_utf8(token).ok().filter(|text| !text.is_empty())?;
+        Some((id as u32, text))
+    })
 }
 
 fn end_ids<'a>(parts: &VocabParts, control: impl Iterator<Item = (u32, &'a str)>) -> Vec<u32> {
-    let named = control
-        .filter(|(_, text)| table::END_NAMES.contains(text))
-        .map(|(id, _)| id);
+    let named = control.filter(|(_, text)| table::END_NAMES.contains(text)).map(|(id, _)| id);
     let mut ids: Vec<u32> = named.chain(parts.eos_id).chain(parts.eot_id).collect();
     ids.sort_unstable();
     ids.dedup();
@@ -399,9 +376,7 @@ fn end_ids<'a>(parts: &VocabParts, control: impl Iterator<Item = (u32, &'a str)>
 
 fn check(parts: &VocabParts) -> Result<(), Fault> {
     if parts.model != "gpt2" {
-        return Err(Fault::Model {
-            found: parts.model.clone(),
-        });
+        return Err(Fault::Model { found: parts.model.clone() });
     }
     let count = parts.tokens.len();
     let length = |key, found, limit: String| Err(Fault::Length { key, found, limit });
@@ -410,28 +385,16 @@ fn check(parts: &VocabParts) -> Result<(), Fault> {
     }
     if parts.merges.len() > MERGES_MAX {
         let found = parts.merges.len();
-        return length(
-            "tokenizer.ggml.merges",
-            found,
-            format!("at most {MERGES_MAX}"),
-        );
+        return length("tokenizer.ggml.merges", found, format!("at most {MERGES_MAX}"));
     }
     let types = parts.token_types.len();
     if types != 0 && types != count {
-        return length(
-            "tokenizer.ggml.token_type",
-            types,
-            format!("{count}, one per token"),
-        );
+        return length("tokenizer.ggml.token_type", types, format!("{count}, one per token"));
     }
     for (id, token) in parts.tokens.iter().enumerate() {
         if token.len() > TOKEN_BYTES_MAX {
             let (bytes, bytes_max) = (token.len(), TOKEN_BYTES_MAX);
-            return Err(Fault::TokenTooLong {
-                id,
-                bytes,
-                bytes_max,
-            });
+            return Err(Fault::TokenTooLong { id, bytes, bytes_max });
         }
     }
     let ids = [
@@ -453,11 +416,7 @@ fn check_special_bytes<'a>(special: impl Iterator<Item = (u32, &'a str)>) -> Res
     let found: usize = special.map(|(_, text)| text.len()).sum();
     if found > SPECIAL_BYTES_MAX {
         let limit = format!("at most {SPECIAL_BYTES_MAX} bytes of control and user-defined tokens");
-        return Err(Fault::Length {
-            key: "tokenizer.ggml.tokens",
-            found,
-            limit,
-        });
+        return Err(Fault::Length { key: "tokenizer.ggml.tokens", found, limit });
     }
     Ok(())
 }

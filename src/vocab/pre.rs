@@ -23,21 +23,13 @@ impl Pre {
             (None, "llada" | "llada-moe") => "bailingmoe",
             (None, "dream") => "qwen2",
             (None, _) => {
-                return Err(Fault::PreMissing {
-                    architecture: architecture.into(),
-                });
+                return Err(Fault::PreMissing { architecture: architecture.into() });
             }
         };
-        let rule = RULES
-            .iter()
-            .find(|rule| rule.names.contains(&name))
-            .ok_or_else(|| {
-                let all: Vec<&str> = RULES.iter().flat_map(|rule| rule.names).copied().collect();
-                Fault::PreUnknown {
-                    found: name.into(),
-                    supported: all.join(", "),
-                }
-            })?;
+        let rule = RULES.iter().find(|rule| rule.names.contains(&name)).ok_or_else(|| {
+            let all: Vec<&str> = RULES.iter().flat_map(|rule| rule.names).copied().collect();
+            Fault::PreUnknown { found: name.into(), supported: all.join(", ") }
+        })?;
         let regex = Regex::new(rule.regex).map_err(|error| Fault::Library(error.to_string()))?;
         Ok(Pre { regex, rule })
     }
@@ -49,15 +41,9 @@ impl Pre {
 
     /// Length in bytes of the first word of `text[start..]`, at least one character unless empty.
     pub(super) fn word_end(&self, text: &str, start: usize) -> usize {
-        let found = self
-            .regex
-            .find_at(text, start)
-            .filter(|found| found.start() == start);
+        let found = self.regex.find_at(text, start).filter(|found| found.start() == start);
         let Some(found) = found else {
-            return text[start..]
-                .chars()
-                .next()
-                .map_or(start, |c| start + c.len_utf8());
+            return text[start..].chars().next().map_or(start, |c| start + c.len_utf8());
         };
         match found.as_str().chars().next_back() {
             Some(last) if self.gives_back(last) && found.end() < text.len() => {
@@ -94,14 +80,7 @@ const RULES: [Rule; 4] = [
         whole_words: false,
     },
     Rule {
-        names: &[
-            "qwen2",
-            "deepseek-r1-qwen",
-            "kormo",
-            "f2llmv2",
-            "megrez",
-            "stablelm2",
-        ],
+        names: &["qwen2", "deepseek-r1-qwen", "kormo", "f2llmv2", "megrez", "stablelm2"],
         regex: r"(?x)'(?:[sSdDmMtT]|[lL][lL]|[vV][eE]|[rR][eE]) | [^\r\n\p{L}\p{N}]?\p{L}+ | \p{N}
             | \x20?[^\s\p{L}\p{N}]+[\r\n]* | \s*[\r\n]+ | \s+",
         breaks: true,
@@ -164,10 +143,7 @@ mod tests {
 
     #[test]
     fn digits_tell_the_rules_apart() {
-        assert_eq!(
-            words("bailingmoe", "ab 1234"),
-            ["ab", " ", "1", "2", "3", "4"]
-        );
+        assert_eq!(words("bailingmoe", "ab 1234"), ["ab", " ", "1", "2", "3", "4"]);
         assert_eq!(words("qwen2", "ab 1234"), ["ab", " ", "1", "2", "3", "4"]);
         assert_eq!(words("llama-bpe", "ab 1234"), ["ab", " ", "123", "4"]);
         assert_eq!(words("gpt-2", "ab 1234"), ["ab", " 1234"]);
@@ -179,19 +155,13 @@ mod tests {
         assert_eq!(words("qwen2", "a   "), ["a", "   "]);
         assert_eq!(words("qwen2", "a \n\n  b"), ["a", " \n\n", " ", " b"]);
         assert_eq!(words("gpt-2", "a\n\n\nb"), ["a", "\n\n", "\n", "b"]);
-        assert_eq!(
-            words("gpt-2", "a\u{2003}\u{3000}b"),
-            ["a", "\u{2003}", "\u{3000}", "b"]
-        );
+        assert_eq!(words("gpt-2", "a\u{2003}\u{3000}b"), ["a", "\u{2003}", "\u{3000}", "b"]);
     }
 
     #[test]
     fn an_unknown_rule_is_named_with_those_that_are_known() {
         let said = Pre::new(Some("tekken"), "llada").unwrap_err().to_string();
-        assert!(
-            said.contains("\"tekken\"") && said.contains("bailingmoe"),
-            "{said}"
-        );
+        assert!(said.contains("\"tekken\"") && said.contains("bailingmoe"), "{said}");
         assert!(Pre::new(None, "llama").is_err());
         assert_eq!(Pre::new(None, "dream").unwrap().rule.names[0], "qwen2");
     }

@@ -29,9 +29,7 @@ impl Edges {
         for token in control_tokens {
             edges.chars.extend(token.chars().next());
             edges.chars.extend(token.chars().next_back());
-            edges
-                .taken
-                .extend(token.chars().filter(|&c| may_stand_in(c)));
+            edges.taken.extend(token.chars().filter(|&c| may_stand_in(c)));
         }
         edges
     }
@@ -51,19 +49,11 @@ impl Shield {
         template: &str,
     ) -> Result<Shield, Fault> {
         let contents = || messages.iter().flat_map(|message| message.content.chars());
-        let seen = contents()
-            .chain(template.chars())
-            .filter(|&c| may_stand_in(c));
+        let seen = contents().chain(template.chars()).filter(|&c| may_stand_in(c));
         let taken: HashSet<char> = seen.chain(edges.taken.iter().copied()).collect();
         let found: BTreeSet<char> = contents().filter(|c| edges.chars.contains(c)).collect();
-        let mut free = STAND_INS
-            .into_iter()
-            .flatten()
-            .filter(|c| !taken.contains(c));
-        let mut shield = Shield {
-            cover: HashMap::new(),
-            uncover: HashMap::new(),
-        };
+        let mut free = STAND_INS.into_iter().flatten().filter(|c| !taken.contains(c));
+        let mut shield = Shield { cover: HashMap::new(), uncover: HashMap::new() };
         for character in found {
             let stand_in = free.next().ok_or_else(|| {
                 Fault::Messages("use up the private-use characters of planes 15 and 16".into())
@@ -90,9 +80,7 @@ impl Shield {
 }
 
 fn swap(text: &str, swaps: &HashMap<char, char>) -> String {
-    text.chars()
-        .map(|c| swaps.get(&c).copied().unwrap_or(c))
-        .collect()
+    text.chars().map(|c| swaps.get(&c).copied().unwrap_or(c)).collect()
 }
 
 fn may_stand_in(character: char) -> bool {
@@ -104,10 +92,7 @@ mod tests {
     use super::*;
 
     fn said(content: &str) -> Vec<Message> {
-        vec![Message {
-            role: "user".into(),
-            content: content.into(),
-        }]
+        vec![Message { role: "user".into(), content: content.into() }]
     }
 
     #[test]
@@ -120,9 +105,6 @@ mod tests {
         assert!(!covered.contains(['\u{f0001}', '\u{f0002}']), "{covered:?}");
         assert_eq!(covered.chars().count(), messages[0].content.chars().count());
         assert_eq!(shield.uncover(covered), messages[0].content);
-        assert_eq!(
-            shield.uncover("template \u{f0002} <|x|>"),
-            "template \u{f0002} <|x|>"
-        );
+        assert_eq!(shield.uncover("template \u{f0002} <|x|>"), "template \u{f0002} <|x|>");
     }
 }

@@ -26,19 +26,13 @@ impl Finder {
             texts.push(text);
         }
         if texts.is_empty() {
-            return Ok(Finder {
-                automaton: None,
-                ids,
-            });
+            return Ok(Finder { automaton: None, ids });
         }
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
             .build(&texts)
             .map_err(|error| Fault::Library(error.to_string()))?;
-        Ok(Finder {
-            automaton: Some(automaton),
-            ids,
-        })
+        Ok(Finder { automaton: Some(automaton), ids })
     }
 
     /// The id of the token that is written exactly `text`.
@@ -55,11 +49,7 @@ impl Finder {
         mut each: impl FnMut(Piece<'a>) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
         let mut start = 0;
-        for found in self
-            .automaton
-            .iter()
-            .flat_map(|automaton| automaton.find_iter(text))
-        {
+        for found in self.automaton.iter().flat_map(|automaton| automaton.find_iter(text)) {
             if start < found.start() {
                 each(Piece::Text(&text[start..found.start()]))?;
             }

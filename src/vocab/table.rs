@@ -11,14 +11,8 @@ const TYPE_UNUSED: i32 = 5;
 const TYPE_BYTE: i32 = 6;
 
 /// Tokens that end a text or a turn, by the names that published models give them.
-pub(super) const END_NAMES: [&str; 6] = [
-    "<|endoftext|>",
-    "<|eot_id|>",
-    "<|im_end|>",
-    "<|role_end|>",
-    "<|end_of_text|>",
-    "<|end|>",
-];
+pub(super) const END_NAMES: [&str; 6] =
+    ["<|endoftext|>", "<|eot_id|>", "<|im_end|>", "<|role_end|>", "<|end_of_text|>", "<|end|>"];
 
 /// What a token is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,17 +33,9 @@ pub(super) enum Kind {
 pub(super) fn kind_of(parts: &VocabParts, id: usize) -> Kind {
     let text = &parts.tokens[id];
     let marker = is_marker(text);
-    let special = [
-        parts.bos_id,
-        parts.eos_id,
-        parts.eot_id,
-        parts.mask_id,
-        parts.pad_id,
-    ];
+    let special = [parts.bos_id, parts.eos_id, parts.eot_id, parts.mask_id, parts.pad_id];
     let named = special.contains(&Some(id as u32))
-        || END_NAMES
-            .iter()
-            .any(|name| name.as_bytes() == text.as_slice());
+        || END_NAMES.iter().any(|name| name.as_bytes() == text.as_slice());
     match parts.token_types.get(id).copied().unwrap_or(TYPE_NORMAL) {
         TYPE_CONTROL | TYPE_UNKNOWN => Kind::Control,
         TYPE_USER_DEFINED if marker || named => Kind::Control,
@@ -75,10 +61,7 @@ impl Table {
         kinds: Vec<Kind>,
         unspell: impl Fn(&str, &mut Vec<u8>) -> bool,
     ) -> Table {
-        let mut table = Table {
-            kinds,
-            ..Table::default()
-        };
+        let mut table = Table { kinds, ..Table::default() };
         for (id, token) in parts.tokens.iter().enumerate() {
             let is_byte = parts.token_types.get(id) == Some(&TYPE_BYTE);
             let byte = byte_named(token).filter(|_| is_byte);
@@ -114,8 +97,7 @@ impl Table {
 fn is_marker(token: &[u8]) -> bool {
     let inner = |open: &str, close: &str| {
         let rest = token.strip_prefix(open.as_bytes());
-        rest.and_then(|rest| rest.strip_suffix(close.as_bytes()))
-            .is_some_and(|i| !i.is_empty())
+        rest.and_then(|rest| rest.strip_suffix(close.as_bytes())).is_some_and(|i| !i.is_empty())
     };
     inner("<|", "|>") || inner("<\u{ff5c}", "\u{ff5c}>")
 }
@@ -123,8 +105,6 @@ fn is_marker(token: &[u8]) -> bool {
 /// The byte of a token written `<0xAB>`.
 fn byte_named(token: &[u8]) -> Option<u8> {
     let digits = token.strip_prefix(b"<0x")?.strip_suffix(b">")?;
-    let digits = std::str::from_utf8(digits)
-        .ok()
-        .filter(|digits| digits.len() == 2)?;
+    let digits = std::str::from_utf8(digits).ok().filter(|digits| digits.len() == 2)?;
     u8::from_str_radix(digits, 16).ok()
 }

@@ -7,6 +7,8 @@ use std::io;
 
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value, context};
 
+use crate::gguf::text::is_hostile;
+
 use super::{Fault, Message};
 
 /// Bytes of a template's source: the longest published ones have about 20 kB.
@@ -19,6 +21,8 @@ const FUEL_BASE: u64 = 20_000;
 const FUEL_PER_TURN: u64 = 2_000;
 /// Nested calls of macros: published templates nest two or three, and each takes stack.
 const RECURSION_MAX: usize = 40;
+/// Characters shown of an error that a template raises: room for a few sentences.
+const SHOWN_CHARS_MAX: usize = 400;
 
 /// The texts of the special tokens that a template may write.
 pub(super) struct Names<'a> {
@@ -36,18 +40,12 @@ pub(super) fn render(
     if source.len() > SOURCE_BYTES_MAX {
         let found = source.len();
         let limit = format!("at most {SOURCE_BYTES_MAX} bytes");
-        return Err(Fault::Length {
-            key: "tokenizer.chat_template",
-            found,
-            limit,
-        });
+        return Err(Fault::Length { key: "tokenizer.chat_template", found, limit });
     }
     let mut environment = environment();
     environment.set_fuel(Some(FUEL_BASE + FUEL_PER_TURN * messages.len() as u64));
     let source = without_generation_tags(source)?;
-    let template = environment
-        .template_from_named_str("chat", &source)
-        .map_err(fault)?;
+    let template = environment.template_from_named_str("chat", &source).map_err(fault)?;
     let contents_bytes: usize = messages.iter().map(|message| message.content.len()).sum();
     let mut output = Capped::new(contents_bytes.saturating_mul(2) + OUTPUT_BYTES_MAX);
     let variables = context! {
@@ -59,14 +57,9 @@ pub(super) fn render(
         tools => (),
         documents => (),
     };
-    let written = template
-        .render_captured_to(variables, &mut output)
-        .map(|_| ());
+    let written = template.render_captured_to(variables, &mut output).map(|_| ());
     if output.full {
-        let reason = format!(
-            "writes more than {} bytes for this conversation",
-            output.bytes_max
-        );
+        let reason = format!("writes more than {} bytes for this conversation", output.bytes_max);
         return Err(Fault::Template(reason));
     }
     written.map_err(fault)?;
@@ -93,9 +86,7 @@ fn without_generation_tags(source: &str) -> Result<String, Fault> {
         regex::Regex::new(&pattern).map_err(|error| Fault::Library(error.to_string()))
     };
     let opened = tag("generation")?.replace_all(source, "{%$1 if true $2%}");
-    Ok(tag("endgeneration")?
-        .replace_all(&opened, "{%$1 endif $2%}")
-        .into_owned())
+    Ok(tag("endgeneration")?.replace_all(&opened, "{%$1 endif $2%}").into_owned())
 }
 
 fn raise_exception(reason: String) -> Result<Value, Error> {
@@ -142,11 +133,7 @@ impl serde_json::ser::Formatter for Spaced {
         writer: &mut W,
         first: bool,
     ) -> io::Result<()> {
-        if first {
-            Ok(())
-        } else {
-            writer.write_all(b", ")
-        }
+        if first { Ok(()) } else { writer.write_all(b", ") }
     }
 
     fn begin_object_key<W: ?Sized + io::Write>(
@@ -154,11 +141,7 @@ impl serde_json::ser::Formatter for Spaced {
         writer: &mut W,
         first: bool,
     ) -> io::Result<()> {
-        if first {
-            Ok(())
-        } else {
-            writer.write_all(b", ")
-        }
+        if first { Ok(()) } else { writer.write_all(b", ") }
     }
 
     fn begin_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
@@ -169,8 +152,14 @@ impl serde_json::ser::Formatter for Spaced {
 fn fault(error: Error) -> Fault {
     match error.kind() {
         ErrorKind::OutOfFuel => Fault::Template("runs too many instructions".into()),
-        _ => Fault::Template(error.to_string()),
+        _ => Fault::Template(shown(&error.to_string())),
     }
+}
+
+/// What a template says of itself, cut and without characters that a terminal would obey.
+fn shown(text: &str) -> String {
+    let safe = |c| if is_hostile(c) { '\u{fffd}' } else { c };
+    text.chars().take(SHOWN_CHARS_MAX).map(safe).collect()
 }
 
 /// Text that refuses to grow beyond a limit.
@@ -182,11 +171,7 @@ struct Capped {
 
 impl Capped {
     fn new(bytes_max: usize) -> Capped {
-        Capped {
-            bytes: Vec::new(),
-            bytes_max,
-            full: false,
-        }
+        Capped { bytes: Vec::new(), bytes_max, full: false }
     }
 }
 

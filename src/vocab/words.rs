@@ -46,12 +46,7 @@ impl Words {
             .ignore_merges(pre.whole_words())
             .build()
             .map_err(|error| Fault::Library(error.to_string()))?;
-        Ok(Words {
-            pre,
-            model,
-            alphabet,
-            spelled,
-        })
+        Ok(Words { pre, model, alphabet, spelled })
     }
 
     /// The bytes that `token` spells, appended to `bytes`.
@@ -96,11 +91,7 @@ fn checked_merges(
         }
         let flaw = |reason| {
             let text = String::from_utf8_lossy(merge).into_owned();
-            Fault::Merge {
-                index,
-                text,
-                reason,
-            }
+            Fault::Merge { index, text, reason }
         };
         let text = std::str::from_utf8(merge).map_err(|_| flaw("is not UTF-8"))?;
         let (left, right) = text.split_once(' ').ok_or_else(|| flaw("has no space"))?;

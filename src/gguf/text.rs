@@ -1,0 +1,91 @@
+//! Text from a file, made safe to print.
+
+use std::fmt;
+
+/// Characters of a name or string that are shown before it is cut.
+const SHOWN_MAX: usize = 96;
+
+/// `text` in double quotes, control and format characters escaped, cut after 96 characters.
+pub fn quoted(text: &str) -> impl fmt::Display + '_ {
+    Quoted(text)
+}
+
+/// Bytes that should be UTF-8, shown as [`quoted`] shows text; invalid parts become U+FFFD.
+pub fn quoted_bytes(bytes: &[u8]) -> String {
+    // Four bytes a character and some more, so that the cut below is still seen.
+    let shown = &bytes[..bytes.len().min(4 * SHOWN_MAX + 8)];
+    quoted(&String::from_utf8_lossy(shown)).to_string()
+}
+
+/// `text` as [`quoted`] shows it, without the quotes.
+pub fn plain(text: &str) -> impl fmt::Display + '_ {
+    Plain(text)
+}
+
+/// Whether `c` could move the cursor, start a terminal's control sequence or reorder the line.
+pub fn is_hostile(c: char) -> bool {
+    // Bidirectional marks, overrides and isolates are no control characters to Rust.
+    let bidirectional =
+        matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c.is_control() || bidirectional
+}
+
+struct Quoted<'a>(&'a str);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (shown, is_cut) = cut(self.0);
+        f.write_str("\"")?;
+        escape(shown, f)?;
+        f.write_str(if is_cut { "\"..." } else { "\"" })
+    }
+}
+
+struct Plain<'a>(&'a str);
+
+impl fmt::Display for Plain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (shown, is_cut) = cut(self.0);
+        escape(shown, f)?;
+        f.write_str(if is_cut { "..." } else { "" })
+    }
+}
+
+fn cut(text: &str) -> (&str, bool) {
+    match text.char_indices().nth(SHOWN_MAX) {
+        Some((end, _)) => (&text[..end], true),
+        None => (text, false),
+    }
+}
+
+fn escape(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for c in text.chars() {
+        match c {
+            // Never confusing, and common in prose.
+            '\'' => f.write_str("'")?,
+            c if is_hostile(c) && !c.is_control() => write!(f, "{}", c.escape_unicode())?,
+            c => write!(f, "{}", c.escape_debug())?,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_never_reach_the_terminal() {
+        let shown = quoted("a\u{1b}[31m\n\u{7f}\u{9b}\"\u{202e}é'").to_string();
+        assert_eq!(plain("a\nb").to_string(), "a\\nb");
+        assert_eq!(shown, "\"a\\u{1b}[31m\\n\\u{7f}\\u{9b}\\\"\\u{202e}é'\"");
+    }
+
+    #[test]
+    fn long_text_is_cut_and_said_to_be() {
+        let shown = quoted(&"é".repeat(200)).to_string();
+        assert_eq!(shown, format!("\"{}\"...", "é".repeat(SHOWN_MAX)));
+        assert_eq!(quoted_bytes(&[b'x'; 1000]), format!("\"{}\"...", "x".repeat(SHOWN_MAX)));
+        assert_eq!(quoted_bytes(b"ab\xff"), "\"ab\u{fffd}\"");
+    }
+}
