@@ -2,8 +2,11 @@
 
 use std::fmt;
 
+use crate::gguf;
+use crate::gguf::text::quoted;
+
 /// Why a vocabulary could not be built, or a text or conversation not be encoded.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Fault {
     /// `tokenizer.ggml.model` is not `gpt2`.
     Model {
@@ -98,7 +101,7 @@ pub enum Fault {
     /// The chat template does not parse, raised an exception or ran out of its limits.
     Template(String),
     /// A metadata key is missing or has another type.
-    Metadata(String),
+    Gguf(gguf::Fault),
 }
 
 impl fmt::Display for Fault {
@@ -119,20 +122,29 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
+impl From<gguf::Fault> for Fault {
+    fn from(fault: gguf::Fault) -> Fault {
+        Fault::Gguf(fault)
+    }
+}
+
 fn fmt_rule(fault: &Fault, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match fault {
         Fault::Model { found } => write!(
             f,
-            "tokenizer.ggml.model is {found:?}; only \"gpt2\" (byte-level BPE) is supported"
+            "tokenizer.ggml.model is {}; only \"gpt2\" (byte-level BPE) is supported",
+            quoted(found)
         ),
         Fault::PreMissing { architecture } => write!(
             f,
-            "tokenizer.ggml.pre is missing and architecture {architecture:?} does not settle it; \
-             convert the model again with a current converter"
+            "tokenizer.ggml.pre is missing and architecture {} does not settle it; \
+             convert the model again with a current converter",
+            quoted(architecture)
         ),
         Fault::PreUnknown { found, supported } => write!(
             f,
-            "tokenizer.ggml.pre is {found:?}, which is not supported; supported: {supported}"
+            "tokenizer.ggml.pre is {}, which is not supported; supported: {supported}",
+            quoted(found)
         ),
         _ => Ok(()),
     }
@@ -159,7 +171,7 @@ fn fmt_tokens(fault: &Fault, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f,
             "token {id} (at position {index}) does not exist: the vocabulary has {count} tokens"
         ),
-        Fault::Metadata(reason) => f.write_str(reason),
+        Fault::Gguf(fault) => write!(f, "{fault}"),
         _ => Ok(()),
     }
 }
@@ -171,13 +183,14 @@ fn fmt_chat(fault: &Fault, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Fault::TemplateMissing { architecture } => write!(
             f,
             "the file has no tokenizer.chat_template and none is known for architecture \
-             {architecture:?}; use --no-chat"
+             {}; use --no-chat",
+            quoted(architecture)
         ),
         Fault::TemplateToken { architecture, token } => write!(
             f,
             "the file has no tokenizer.chat_template, and the one for architecture \
-             {architecture:?} needs the control token {token}, which the vocabulary lacks; \
-             use --no-chat"
+             {} needs the control token {token}, which the vocabulary lacks; use --no-chat",
+            quoted(architecture)
         ),
         Fault::Template(reason) => write!(f, "tokenizer.chat_template: {reason}"),
         _ => Ok(()),

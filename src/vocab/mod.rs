@@ -9,6 +9,7 @@ use std::collections::HashSet;
 mod bytes;
 mod chat;
 mod fault;
+mod from_gguf;
 mod pre;
 mod shield;
 mod special;
@@ -18,6 +19,7 @@ mod words;
 
 pub use chat::parse_messages;
 pub use fault::Fault;
+pub use from_gguf::parts_from_gguf;
 
 use pre::Pre;
 use shield::{Edges, Shield};

@@ -63,13 +63,13 @@ impl Table {
     ) -> Table {
         let mut table = Table { kinds, ..Table::default() };
         for (id, token) in parts.tokens.iter().enumerate() {
-            let byte = (parts.token_types.get(id) == Some(&TYPE_BYTE)).then(|| byte_named(token));
-            let spelled = table.kinds[id] == Kind::Text
-                && std::str::from_utf8(token).is_ok_and(|text| unspell(text, &mut table.bytes));
-            match byte.flatten() {
-                Some(byte) if !spelled => table.bytes.push(byte),
-                _ if !spelled => table.bytes.extend_from_slice(token),
-                _ => {}
+            let is_byte = parts.token_types.get(id) == Some(&TYPE_BYTE);
+            let byte = byte_named(token).filter(|_| is_byte);
+            let text = std::str::from_utf8(token).ok().filter(|_| table.kinds[id] == Kind::Text);
+            if let Some(byte) = byte {
+                table.bytes.push(byte);
+            } else if !text.is_some_and(|text| unspell(text, &mut table.bytes)) {
+                table.bytes.extend_from_slice(token);
             }
             table.ends.push(table.bytes.len());
         }

@@ -7,6 +7,8 @@ use std::io;
 
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value, context};
 
+use crate::gguf::text::is_hostile;
+
 use super::{Fault, Message};
 
 /// Bytes of a template's source: the longest published ones have about 20 kB.
@@ -19,6 +21,8 @@ const FUEL_BASE: u64 = 20_000;
 const FUEL_PER_TURN: u64 = 2_000;
 /// Nested calls of macros: published templates nest two or three, and each takes stack.
 const RECURSION_MAX: usize = 40;
+/// Characters shown of an error that a template raises: room for a few sentences.
+const SHOWN_CHARS_MAX: usize = 400;
 
 /// The texts of the special tokens that a template may write.
 pub(super) struct Names<'a> {
@@ -148,8 +152,14 @@ impl serde_json::ser::Formatter for Spaced {
 fn fault(error: Error) -> Fault {
     match error.kind() {
         ErrorKind::OutOfFuel => Fault::Template("runs too many instructions".into()),
-        _ => Fault::Template(error.to_string()),
+        _ => Fault::Template(shown(&error.to_string())),
     }
+}
+
+/// What a template says of itself, cut and without characters that a terminal would obey.
+fn shown(text: &str) -> String {
+    let safe = |c| if is_hostile(c) { '\u{fffd}' } else { c };
+    text.chars().take(SHOWN_CHARS_MAX).map(safe).collect()
 }
 
 /// Text that refuses to grow beyond a limit.
