@@ -14,6 +14,7 @@ enum Way {
 }
 
 /// Dot products of four weights and four activations a lane, widened with a scale.
+#[derive(Clone, Copy, Debug)]
 struct Dot {
     w: [u8; 32],
     x: [i8; 32],
@@ -61,16 +62,8 @@ impl Dot {
     }
 
     fn check(self, kernels: Kernels) {
-        let what = format!(
-            "{}: {:?} of weights {:?} and activations {:?} by {}",
-            kernels.name(),
-            self.way,
-            self.w,
-            self.x,
-            self.scale
-        );
-        let want = self.expected();
-        assert_eq!(kernels.run(self), want, "{what}");
+        let (want, got) = (self.expected(), kernels.run(self));
+        assert!(got == want, "{}: {got:?} instead of {want:?} from {self:?}", kernels.name());
     }
 }
 
@@ -129,13 +122,15 @@ fn one_link_more_overflows_avx2() {
         assert!(most(depth) <= 32767 && most(depth + 1) > 32767, "codes up to {code}: {depth}");
         let way = Way::Chain(depth + 1);
         let dot = Dot { w: [code as u8; 32], x: [127; 32], scale: 1, way };
-        let want = dot.expected();
-        assert_ne!(kernels.run(dot), want, "codes up to {code}: {depth} could be one more");
+        assert_ne!(
+            kernels.run(dot),
+            dot.expected(),
+            "codes up to {code}: {depth} could be one more"
+        );
     }
     // And a larger code does not fit even once.
     let dot = Dot { w: [130; 32], x: [127; 32], scale: 1, way: Way::Chain(1) };
-    let want = dot.expected();
-    assert_ne!(kernels.run(dot), want);
+    assert_ne!(kernels.run(dot), dot.expected());
 }
 
 #[test]

@@ -79,8 +79,10 @@ fn is_readable(address: *const u8) -> bool {
     assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0, "no pipe");
     // SAFETY: the system checks the address of a write and fails with EFAULT.
     let written = unsafe { libc::write(ends[1], address.cast(), 1) };
-    // SAFETY: both were opened above and are used by nobody else.
-    ends.iter().for_each(|&end| assert_eq!(unsafe { libc::close(end) }, 0));
+    for end in ends {
+        // SAFETY: opened above, and used by nobody else.
+        assert_eq!(unsafe { libc::close(end) }, 0, "close");
+    }
     written == 1
 }
 

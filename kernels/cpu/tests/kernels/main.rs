@@ -21,6 +21,6 @@ mod float_values;
 mod gemm_exact;
 mod gemm_values;
 mod guarded;
-mod isa_gemm;
-mod isa_ops;
 mod quantize_rules;
+mod same_gemm;
+mod same_ops;
