@@ -4,9 +4,9 @@
     python tools/make_decode_goldens.py
 
 A file is n blocks as they lie in a GGUF file, then the n * block_weights decoded f32,
-little-endian. The blocks are the same on every run. The first of them are adversarial: zeros, codes and scales at
-their largest, f16 scales that are subnormal, negative, the largest finite, minus zero. NaN and
-infinity are left out, as a file that has one is refused.
+little-endian. The blocks are the same on every run. The first of them are adversarial: zeros,
+codes and scales at their largest, f16 scales that are subnormal, negative, the largest finite,
+minus zero. NaN and infinity are left out, as a file that has one is refused.
 """
 
 import random

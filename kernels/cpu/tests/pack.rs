@@ -67,8 +67,8 @@ impl Layout {
         let m = if self.min { f32_at(block, self.floats() + float) } else { 0.0 };
         let integers = self.floats() * if self.min { 2 } else { 1 };
         let (mut scale, mut min) = (0, 0);
-        if self.scales > 0 {
-            let at = integers + k / (256 / self.scales) * 8 + r;
+        if let Some(sub) = 256_usize.checked_div(self.scales) {
+            let at = integers + k / sub * 8 + r;
             scale = block[at];
             min = if self.min { block[at + self.scales * 8] } else { 0 };
         }

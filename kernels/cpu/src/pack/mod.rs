@@ -4,7 +4,7 @@
 //! (the last ones padded), a packed block of rows 0 to 7, then one of rows 8 to 15; the block is
 //! described at [`Format`]. Of a float type it holds f32 `[cols][16]`. All is little-endian.
 
-use crate::decode::{Tile, Unpack, floats};
+use crate::decode::{Tile, Unpack, decode_row};
 use crate::dtype::*;
 
 /// Bytes of a packed panel of [`PANEL_ROWS`] rows of `cols` weights. Saturates on overflow, so
@@ -78,17 +78,29 @@ const STRIDE_BYTES: usize = GROUP_ROWS * 4;
 const FLOAT_RUN: usize = 256;
 
 fn pack_floats(dtype: Dtype, rows: &[&[u8]], dst: &mut [u8]) {
+    let run_bytes = FLOAT_RUN * dtype.block_bytes();
+    let mut values = [0.0_f32; FLOAT_RUN];
     let columns = dst.as_chunks_mut::<COLUMN_BYTES>().0;
     for (run, columns) in columns.chunks_mut(FLOAT_RUN).enumerate() {
+        let values = &mut values[..columns.len()];
         for r in 0..PANEL_ROWS {
-            let at = r * size_of::<f32>();
-            let row = rows.get(r).copied().unwrap_or_default();
-            let start = (run * FLOAT_RUN * dtype.block_bytes()).min(row.len());
-            let values = floats(dtype, &row[start..]).chain(std::iter::repeat(0.0));
-            for (column, value) in columns.iter_mut().zip(values) {
-                column[at..at + size_of::<f32>()].copy_from_slice(&value.to_le_bytes());
+            match rows.get(r) {
+                Some(row) => {
+                    let src = &row[run * run_bytes..][..columns.len() * dtype.block_bytes()];
+                    decode_row(dtype, src, values);
+                }
+                None => values.fill(0.0),
             }
+            put_column_values(values, r, columns);
         }
+    }
+}
+
+/// Writes row `r`'s value of each column.
+fn put_column_values(values: &[f32], r: usize, columns: &mut [[u8; COLUMN_BYTES]]) {
+    let at = r * size_of::<f32>();
+    for (column, value) in columns.iter_mut().zip(values) {
+        column[at..at + size_of::<f32>()].copy_from_slice(&value.to_le_bytes());
     }
 }
 
