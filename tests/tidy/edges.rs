@@ -33,8 +33,8 @@ pub fn forbidden(source: &Source, edges: &[(&str, &[&str])]) -> Vec<Offence> {
     let mut found = Vec::new();
     for (line, target) in targets(source, part, edges) {
         let first = target.split("::").next().unwrap_or(&target);
-        let below = |entry: &&str| target == **entry || target.starts_with(&format!("{entry}::"));
-        if first != part && !allowed.iter().any(|entry| below(&entry)) {
+        let below = |entry: &str| target == entry || target.starts_with(&format!("{entry}::"));
+        if first != part && !allowed.iter().any(|entry| below(entry)) {
             found.push(Offence::at(line, format!("{part} may not use {target}")));
         }
     }

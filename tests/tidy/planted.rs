@@ -19,7 +19,7 @@ fn code_is_told_from_comments_and_strings() {
     assert_eq!(source.code[0].trim_end(), "let a = \"         \";");
     assert_eq!(source.comments[0].trim(), "// c \"q\"");
     assert!(
-        source.code[1].starts_with("let b = r         #; "),
+        source.code[1].starts_with("let b = r          #; "),
         "{}",
         source.code[1]
     );

@@ -16,7 +16,7 @@ fn detected() -> Vec<&'static str> {
         ("scalar", true),
         ("avx2", avx2),
         ("avxvnni", avxvnni),
-        ("avx512vnni", false),
+        ("avx512vnni", avx512vnni),
     ];
     all.into_iter()
         .filter(|(_, has)| *has)
@@ -37,7 +37,7 @@ fn listed_by_the_system() -> Option<Vec<&'static str>> {
         ("scalar", true),
         ("avx2", avx2),
         ("avxvnni", avxvnni),
-        ("avx512vnni", false),
+        ("avx512vnni", avx512vnni),
     ];
     Some(
         all.into_iter()
