@@ -119,6 +119,9 @@ fn unreasoned_panics_are_caught() {
         [1, 7]
     );
     assert!(lines("tests/a.rs", text, rules::unreasoned_panics).is_empty());
+    let text = "/// # Panics\n/// If so.\n#[inline]\npub fn f() {\n    panic!();\n}\n\n\
+                /// Other.\npub fn g() {\n    panic!();\n}\n";
+    assert_eq!(lines("src/a.rs", text, rules::unreasoned_panics), [10]);
 }
 
 /// The edges of the planted cases; the real table may change.

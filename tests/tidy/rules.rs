@@ -79,7 +79,8 @@ const BANS: &[Ban] = &[
     math("f64::cos"), math("f64::tanh"), math("f64::powi"), math("f32::powi"),
 ];
 
-/// Calls that panic. Each needs a comment beside or right above it that begins with `REASON`.
+/// Calls that panic. Each needs a comment beside or right above it that begins with `REASON`, or
+/// stands in a function whose documentation has a section `CONTRACT`: a check of the caller.
 const PANICS: &[&str] = &[
     ".unwrap()",
     ".expect(",
@@ -89,6 +90,7 @@ const PANICS: &[&str] = &[
     "unreachable!",
 ];
 const REASON: &str = "Cannot fail:";
+const CONTRACT: &str = "# Panics";
 
 /// Marks of unfinished work in prose, put together here so that this file holds none.
 const LEFT_IN_PROSE: &[&str] = &[
@@ -207,7 +209,7 @@ pub fn unreasoned_panics(source: &Source) -> Vec<Offence> {
     let mut found = Vec::new();
     for (index, line) in source.product_code().filter(|_| source.is_product()) {
         for call in PANICS.iter().filter(|call| contains(line, call)) {
-            if !has_reason(source, index) {
+            if !has_reason(source, index) && !has_contract(source, index) {
                 let what = format!("{call} without a comment that begins with `{REASON}`");
                 found.push(Offence::at(index, what));
             }
@@ -228,6 +230,26 @@ fn has_reason(source: &Source, index: usize) -> bool {
     }
     let above = (0..first).rev().take_while(|&line| only_comment(line));
     (first..=index).any(states) || above.into_iter().any(states)
+}
+
+/// Whether the documentation of the function around the line says when it panics.
+fn has_contract(source: &Source, index: usize) -> bool {
+    let opens_here = |&line: &usize| {
+        let columns = occurrences(&source.code[line], "fn");
+        columns
+            .first()
+            .is_some_and(|&column| item_end(&source.code, line, column) >= index)
+    };
+    let Some(opening) = (0..=index).rev().find(opens_here) else {
+        return false;
+    };
+    let above = (0..opening).rev().take_while(|&line| {
+        let code = source.code[line].trim();
+        !source.text[line].trim().is_empty() && (code.is_empty() || code.starts_with('#'))
+    });
+    above
+        .into_iter()
+        .any(|line| source.comments[line].contains(CONTRACT))
 }
 
 fn ends_statement(line: &str) -> bool {

@@ -150,11 +150,14 @@ fn is_test_file(path: &str) -> bool {
         || name.ends_with("_tests.rs")
 }
 
-/// Marks test files whole, elsewhere the items under `#[cfg(test)]` or `#[cfg(all(test, ..))]`.
+/// Attributes of items that only tests build.
+const TEST_ONLY: &[&str] = &["#[cfg(test)]", "#[cfg(all(test", "#[cfg(loom)]"];
+
+/// Marks test files whole, elsewhere the items that only tests build.
 fn test_lines(path: &str, code: &[String]) -> Vec<bool> {
     let mut test = vec![is_test_file(path); code.len()];
     for (first, line) in code.iter().enumerate() {
-        if !line.contains("#[cfg(test)]") && !line.contains("#[cfg(all(test") {
+        if !TEST_ONLY.iter().any(|attribute| line.contains(attribute)) {
             continue;
         }
         let column = line.find("#[cfg(").unwrap_or(0);
