@@ -1,0 +1,357 @@
+//! Leader, workers and steps: n threads that run the same phases over a sealed region.
+//!
+//! ```text
+//!  leader                       worker (n - 1 of them)
+//!  begin(job, phases) ───────►  next_step()         parked until then
+//!   ├ next_phase: claim, write   ├ next_phase: claim, write
+//!   ├ ═══════ barrier ═══════════╪═══════          when the phase is dropped
+//!   ├ next_phase ...             ├ next_phase ...
+//!   ├ ═══════ barrier ═══════════╪═══════
+//!  slot(), slot_mut()           next_step()
+//! ```
+//!
+//! # Why this is sound
+//!
+//! *Between steps* the leader alone touches slots. Its accessors demand that it is idle, and it is
+//! idle only before the first step and after it has left the barrier of a step's last phase. All
+//! workers have arrived there, so each has dropped its [`Phase`], and with it every reference that
+//! it had; it gets no new ones before the leader begins again. `slot` borrows the leader shared
+//! and `slot_mut` and `begin` exclusively, so none of these references lives on into a step.
+//!
+//! *In a phase* references come from [`Phase`] only: `view` says why they can't meet.
+//!
+//! *One phase at a time.* A phase borrows its step exclusively, and a step its worker. Where one is
+//! leaked (`mem::forget`) its borrow ends without its `Drop`, so without arriving at the barrier.
+//! Whoever leaked it has an [`Activity`] that is not idle; its next call panics and breaks the
+//! crew, and the others never get past the barrier that it did not arrive at.
+//!
+//! *The order of a step* (job and phases) is in a cell. The leader writes it while idle, then
+//! advances `start` with release; workers read it after having seen that with acquire, and before
+//! they first arrive at the barrier. The leader writes the next order only after it has left the
+//! last barrier, which each worker's arrival happens before. A step without phases, in which
+//! nobody would arrive, is not published at all.
+//!
+//! *Panics.* Who unwinds out of a step or phase does not arrive but breaks the crew. A broken crew
+//! stays broken: a barrier opens only when all have arrived, and one never will. So a worker that
+//! is still in its phase, not knowing yet, keeps its references to itself, and the leader's
+//! accessors panic. The memory is the last owner's to unmap.
+
+use crate::access::{self, SealError, Sealing};
+use crate::layout::Span;
+use crate::region::Region;
+use crate::shared::{Activity, BROKEN, Core};
+use crate::sync::UnsafeCell;
+use crate::view::Phase;
+use bytemuck::Pod;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What a step is to do.
+#[derive(Clone, Copy)]
+struct Order<J> {
+    job: J,
+    first_phase: usize,
+    end_phase: usize,
+}
+
+struct Shared<J> {
+    core: Core,
+    order: UnsafeCell<Option<Order<J>>>,
+}
+
+// SAFETY: the order is handed from the leader to the workers as the module says; the job may be
+// moved and shared among threads, and the rest is made for it.
+unsafe impl<J: Copy + Send + Sync> Send for Shared<J> {}
+// SAFETY: as above.
+unsafe impl<J: Copy + Send + Sync> Sync for Shared<J> {}
+
+impl Region {
+    /// Ends loading. From now on the first `fixed_bytes` are read-only and the rest is touched by
+    /// the table only; `J` is what a step is told, the same for all workers.
+    ///
+    /// Returns the leader (worker 0, for the calling thread) and workers 1 to n - 1, each to be
+    /// moved to a thread of its own.
+    ///
+    /// # Errors
+    /// A table under which two workers could meet: see [`SealError`].
+    pub fn seal<J: Copy + Send + Sync>(
+        self,
+        sealing: Sealing,
+    ) -> Result<(Leader<J>, Vec<Worker<J>>), SealError> {
+        access::check(&sealing, self.bytes())?;
+        let core = Core::new(self, sealing);
+        let (workers, first_epoch) = (core.workers, core.start.epoch());
+        let shared = Arc::new(Shared {
+            core,
+            order: UnsafeCell::new(None),
+        });
+        let worker = |number| Worker {
+            shared: Arc::clone(&shared),
+            activity: Activity::Idle,
+            number,
+            seen_epoch: first_epoch,
+        };
+        let others = (1..workers).map(worker).collect();
+        Ok((
+            Leader {
+                shared,
+                activity: Activity::Idle,
+            },
+            others,
+        ))
+    }
+}
+
+/// Worker 0: begins steps, and owns the slots between them. Dropping it sends the others home.
+pub struct Leader<J: Copy + Send + Sync> {
+    shared: Arc<Shared<J>>,
+    activity: Activity,
+}
+
+impl<J: Copy + Send + Sync> Leader<J> {
+    /// How many threads the crew has, this one among them.
+    pub fn workers(&self) -> usize {
+        self.shared.core.workers
+    }
+
+    /// Whether a worker panicked or went away: [`Leader::begin`] would panic.
+    pub fn broken(&self) -> bool {
+        self.shared.core.failed()
+    }
+
+    /// The contents of a span of the fixed part.
+    ///
+    /// # Panics
+    /// Where the span leaves the fixed part or is no whole number of aligned `T`s.
+    pub fn fixed<T: Pod>(&self, span: Span) -> &[T] {
+        self.shared.core.memory.fixed(span)
+    }
+
+    /// The contents of a slot, between steps.
+    ///
+    /// # Panics
+    /// No such slot, no whole number of `T`s, or a step that was never finished.
+    pub fn slot<T: Pod>(&self, slot: usize) -> &[T] {
+        let part = self.part(slot);
+        // SAFETY: the pointer is valid and aligned and any bytes are a `T`. The leader is idle,
+        // so no worker has a reference, and is borrowed shared, so it has no exclusive one.
+        unsafe { &*part }
+    }
+
+    /// The contents of a slot, to be changed between steps.
+    ///
+    /// # Panics
+    /// As [`Leader::slot`].
+    pub fn slot_mut<T: Pod>(&mut self, slot: usize) -> &mut [T] {
+        let part = self.part(slot);
+        // SAFETY: as in `slot`, and the leader is borrowed exclusively.
+        unsafe { &mut *part }
+    }
+
+    /// Fills everything behind the fixed part with a pattern (from the next multiple of four
+    /// bytes on), for tests that nothing is read before it is written.
+    ///
+    /// # Panics
+    /// A step that was never finished.
+    pub fn poison(&mut self, pattern: u32) {
+        self.must_be_idle();
+        let memory = &self.shared.core.memory;
+        let rest = memory.part::<u32>(memory.beyond_fixed());
+        // SAFETY: as in `slot_mut`; it is behind the fixed part, so no reference from `fixed`
+        // reaches it either.
+        unsafe { &mut *rest }.fill(pattern);
+    }
+
+    /// Begins a step: tells all workers the job and to run these phases of the table, in order.
+    /// The leader must run them too, through the step that this returns.
+    ///
+    /// # Panics
+    /// Phases that the table does not have; a broken crew; a step that was never finished.
+    pub fn begin(&mut self, job: J, phases: Range<usize>) -> Step<'_, J> {
+        self.must_be_idle();
+        let core = &self.shared.core;
+        assert!(!core.failed(), "{BROKEN}");
+        assert!(
+            phases.start <= phases.end && phases.end <= core.phases.len(),
+            "a step of phases {phases:?}, but there are {}",
+            core.phases.len()
+        );
+        let order = Order {
+            job,
+            first_phase: phases.start,
+            end_phase: phases.end,
+        };
+        if !phases.is_empty() {
+            // SAFETY: no worker reads the order now: each has arrived at the last barrier of the
+            // step before, if there was one, and has not seen this one begin.
+            self.shared
+                .order
+                .with_mut(|place| unsafe { *place = Some(order) });
+            self.activity = Activity::Stepping;
+            core.start.advance();
+        }
+        Step::new(core, order, 0, &mut self.activity)
+    }
+
+    fn part<T: Pod>(&self, slot: usize) -> *mut [T] {
+        self.must_be_idle();
+        let slots = &self.shared.core.slots;
+        assert!(
+            slot < slots.len(),
+            "slot {slot}, but there are {}",
+            slots.len()
+        );
+        self.shared.core.memory.part(slots[slot])
+    }
+
+    fn must_be_idle(&self) {
+        assert!(
+            self.activity == Activity::Idle,
+            "a step was left unfinished: {BROKEN}"
+        );
+    }
+}
+
+impl<J: Copy + Send + Sync> Drop for Leader<J> {
+    fn drop(&mut self) {
+        if self.activity != Activity::Idle {
+            self.shared.core.fail();
+        }
+        self.shared.core.start.end();
+    }
+}
+
+impl<J: Copy + Send + Sync> fmt::Debug for Leader<J> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Leader")
+            .field("workers", &self.workers())
+            .finish_non_exhaustive()
+    }
+}
+
+/// One of the other workers, to be moved to its thread. Dropping it before the leader is dropped
+/// breaks the crew.
+pub struct Worker<J: Copy + Send + Sync> {
+    shared: Arc<Shared<J>>,
+    activity: Activity,
+    number: usize,
+    /// The epoch of `start` up to which this worker has taken part.
+    seen_epoch: u32,
+}
+
+impl<J: Copy + Send + Sync> Worker<J> {
+    /// This worker's number, from 1.
+    pub fn worker(&self) -> usize {
+        self.number
+    }
+
+    /// Waits for the next step, parked if that takes long; `None` once the leader is gone. The
+    /// worker must run the step's phases to their end.
+    ///
+    /// # Panics
+    /// A broken crew, or a step before this one that was never finished.
+    pub fn next_step(&mut self) -> Option<Step<'_, J>> {
+        let core = &self.shared.core;
+        if self.activity != Activity::Idle {
+            core.fail();
+        }
+        let begun = core.start.wait(self.seen_epoch);
+        assert!(!core.failed(), "{BROKEN}");
+        self.seen_epoch = begun.ok()?;
+        // SAFETY: the leader wrote the order before it advanced the epoch, and will not write it
+        // again before this worker has arrived at the step's last barrier.
+        let order = self.shared.order.with(|place| unsafe { *place })?;
+        self.activity = Activity::Stepping;
+        Some(Step::new(core, order, self.number, &mut self.activity))
+    }
+}
+
+impl<J: Copy + Send + Sync> Drop for Worker<J> {
+    fn drop(&mut self) {
+        let core = &self.shared.core;
+        if self.activity != Activity::Idle || !core.start.ended() {
+            core.fail();
+        }
+    }
+}
+
+impl<J: Copy + Send + Sync> fmt::Debug for Worker<J> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker")
+            .field("worker", &self.number)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One worker's way through the phases of a step. Dropping it before the last phase breaks the
+/// crew.
+pub struct Step<'a, J: Copy> {
+    core: &'a Core,
+    job: J,
+    worker: usize,
+    next_phase: usize,
+    end_phase: usize,
+    activity: &'a mut Activity,
+}
+
+impl<'a, J: Copy> Step<'a, J> {
+    fn new(core: &'a Core, order: Order<J>, worker: usize, activity: &'a mut Activity) -> Self {
+        let Order {
+            job,
+            first_phase,
+            end_phase,
+        } = order;
+        Step {
+            core,
+            job,
+            worker,
+            next_phase: first_phase,
+            end_phase,
+            activity,
+        }
+    }
+
+    /// What the step is told.
+    pub fn job(&self) -> J {
+        self.job
+    }
+
+    /// This worker's number; the leader is 0.
+    pub fn worker(&self) -> usize {
+        self.worker
+    }
+
+    /// The next phase; `None` after the last. Dropping the phase waits for all the others.
+    ///
+    /// # Panics
+    /// Where the phase before was leaked instead of dropped.
+    pub fn next_phase(&mut self) -> Option<Phase<'_>> {
+        if self.next_phase == self.end_phase {
+            return None;
+        }
+        if *self.activity != Activity::Stepping {
+            self.core.fail();
+            panic!("a phase was leaked: {BROKEN}");
+        }
+        *self.activity = Activity::InPhase;
+        let index = self.next_phase;
+        self.next_phase += 1;
+        let last = self.next_phase == self.end_phase;
+        Some(Phase::new(
+            self.core,
+            index,
+            self.worker,
+            last,
+            self.activity,
+        ))
+    }
+}
+
+impl<J: Copy> Drop for Step<'_, J> {
+    fn drop(&mut self) {
+        if *self.activity != Activity::Idle {
+            self.core.fail();
+        }
+    }
+}

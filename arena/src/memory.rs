@@ -1,0 +1,124 @@
+//! How much memory may be used: the smaller of what the machine and the cgroup have left.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Bytes that this process may still use without swapping or being killed; `None` where neither
+/// the machine nor a cgroup says.
+///
+/// The machine's share is `MemAvailable`. A cgroup's is its limit less its usage, where page
+/// cache that the kernel can drop does not count as usage (the model file itself ends up there);
+/// the tightest of the process's cgroup and its ancestors decides, version 2 and 1 alike.
+pub fn available_bytes() -> Option<usize> {
+    let machine = fs::read_to_string("/proc/meminfo")
+        .ok()
+        .and_then(|text| mem_available(&text));
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let group = cgroup_available(Path::new("/sys/fs/cgroup"), &groups);
+    match (machine, group) {
+        (Some(machine), Some(group)) => Some(machine.min(group)),
+        (machine, group) => machine.or(group),
+    }
+}
+
+/// `MemAvailable` of a `/proc/meminfo`, in bytes.
+fn mem_available(meminfo: &str) -> Option<usize> {
+    let line = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+/// The tightest cgroup limit less its usage; `groups` is a `/proc/self/cgroup`, `mount` the place
+/// where cgroups are mounted.
+fn cgroup_available(mount: &Path, groups: &str) -> Option<usize> {
+    let mut tightest: Option<usize> = None;
+    for line in groups.lines() {
+        let mut fields = line.splitn(3, ':');
+        let (Some(number), Some(controllers), Some(path)) =
+            (fields.next(), fields.next(), fields.next())
+        else {
+            continue;
+        };
+        let version_2 = number == "0" && controllers.is_empty();
+        let version_1 = controllers.split(',').any(|name| name == "memory");
+        let found = if version_2 {
+            let hybrid = mount.join("unified");
+            smaller(
+                walk(mount, path, &VERSION_2),
+                walk(&hybrid, path, &VERSION_2),
+            )
+        } else if version_1 {
+            walk(&mount.join("memory"), path, &VERSION_1)
+        } else {
+            None
+        };
+        tightest = smaller(tightest, found);
+    }
+    tightest
+}
+
+fn smaller(a: Option<usize>, b: Option<usize>) -> Option<usize> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// The names of the files that a version of cgroups keeps its numbers in.
+struct Files {
+    limit: &'static str,
+    usage: &'static str,
+    /// Lines of `memory.stat` with the page cache that can be dropped.
+    cache: [&'static str; 2],
+}
+
+const VERSION_2: Files = Files {
+    limit: "memory.max",
+    usage: "memory.current",
+    cache: ["inactive_file", "active_file"],
+};
+const VERSION_1: Files = Files {
+    limit: "memory.limit_in_bytes",
+    usage: "memory.usage_in_bytes",
+    cache: ["total_inactive_file", "total_active_file"],
+};
+
+/// The tightest of the group `path` below `root` and all its ancestors. A container often sees its
+/// own group as the root under a path that is not there, so missing folders are passed over.
+fn walk(root: &Path, path: &str, files: &Files) -> Option<usize> {
+    let relative = Path::new(path.trim_start_matches('/'));
+    let climbs = relative.components().any(|part| part.as_os_str() == "..");
+    let start = if climbs {
+        PathBuf::new()
+    } else {
+        relative.to_path_buf()
+    };
+    start
+        .ancestors()
+        .filter_map(|group| group_available(&root.join(group), files))
+        .min()
+}
+
+/// One group's limit less its usage; `None` where it has no limit (version 1 writes a number near
+/// 2^63 for that, which the smaller machine's share overrules).
+fn group_available(folder: &Path, files: &Files) -> Option<usize> {
+    let number = |name: &str| -> Option<usize> {
+        fs::read_to_string(folder.join(name))
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
+    };
+    let limit = number(files.limit)?;
+    let usage = number(files.usage)?;
+    let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
+    let cache: usize = stat
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .filter(|(name, _)| files.cache.contains(name))
+        .filter_map(|(_, bytes)| bytes.trim().parse::<usize>().ok())
+        .fold(0, usize::saturating_add);
+    Some(limit.saturating_sub(usage.saturating_sub(cache)))
+}

@@ -1,0 +1,323 @@
+//! The one anonymous mapping that everything a step touches lies in, while it is being filled.
+//!
+//! Reserving writes every page once, so that no later access can fault, and tries to lock them,
+//! so that the kernel can't take cold ones back.
+
+use crate::layout::{ALIGN, Span};
+use crate::memory::available_bytes;
+use bytemuck::Pod;
+use memmap2::{Advice, MmapMut, MmapOptions};
+use std::fmt;
+
+/// Bytes of a transparent huge page on x86-64; the region starts on such a boundary when asked.
+const HUGE_PAGE_BYTES: usize = 2 << 20;
+/// The smallest page there is on x86-64: touching one byte of each touches them all.
+const PAGE_BYTES: usize = 4096;
+
+/// Whether the region is to be locked into memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lock {
+    /// Lock where permitted.
+    #[default]
+    Auto,
+    /// The user asked for it: failure is said more loudly, and is still no error.
+    On,
+    /// Leave the pages to the kernel.
+    Off,
+}
+
+/// How the region is to be reserved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Ask for transparent huge pages: fewer TLB misses, slower to hand back.
+    pub huge_pages: bool,
+    /// Whether to lock.
+    pub lock: Lock,
+}
+
+/// Why a region could not be reserved.
+#[derive(Debug)]
+pub enum ReserveError {
+    /// A region of no bytes.
+    Empty,
+    /// More than there is; both in bytes.
+    Memory {
+        /// What was asked for.
+        needed: usize,
+        /// What the machine, or the cgroup, has left.
+        available: usize,
+    },
+    /// The kernel refused the mapping.
+    Map {
+        /// What was asked for, in bytes.
+        needed: usize,
+        /// What it said.
+        cause: std::io::Error,
+    },
+}
+
+impl fmt::Display for ReserveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("a region of zero bytes was asked for"),
+            Self::Memory { needed, available } => write!(
+                f,
+                "needs {:.2} GiB, {:.2} GiB available (of the machine or its cgroup)",
+                gib(*needed),
+                gib(*available)
+            ),
+            Self::Map { needed, cause } => {
+                write!(
+                    f,
+                    "the kernel refused a mapping of {:.2} GiB: {cause}",
+                    gib(*needed)
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for ReserveError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Map { cause, .. } => Some(cause),
+            _ => None,
+        }
+    }
+}
+
+/// A region that is being filled: one owner, ordinary borrowing.
+#[derive(Debug)]
+pub struct Region {
+    map: MmapMut,
+    /// Where the region starts in the mapping (0, or the first huge page boundary).
+    start: usize,
+    bytes: usize,
+    locked: bool,
+    warnings: Vec<String>,
+}
+
+impl Region {
+    /// Reserves `bytes` (rounded up to whole pages), zeroed, every page present.
+    ///
+    /// # Errors
+    /// No bytes, more than [`available_bytes`], or a mapping that the kernel refuses. That huge
+    /// pages or the lock were not to be had is no error: see [`Region::warnings`].
+    pub fn reserve(bytes: usize, options: &Options) -> Result<Region, ReserveError> {
+        if bytes == 0 {
+            return Err(ReserveError::Empty);
+        }
+        let available = available_bytes().unwrap_or(usize::MAX);
+        if bytes > available {
+            return Err(ReserveError::Memory {
+                needed: bytes,
+                available,
+            });
+        }
+        let too_long = || ReserveError::Memory {
+            needed: bytes,
+            available,
+        };
+        let bytes = bytes
+            .checked_next_multiple_of(PAGE_BYTES)
+            .ok_or_else(too_long)?;
+        let slack = if options.huge_pages {
+            HUGE_PAGE_BYTES
+        } else {
+            0
+        };
+        let mapped_bytes = bytes.checked_add(slack).ok_or_else(too_long)?;
+        let map = MmapOptions::new()
+            .len(mapped_bytes)
+            .map_anon()
+            .map_err(|cause| ReserveError::Map {
+                needed: bytes,
+                cause,
+            })?;
+        let start = if options.huge_pages {
+            map.as_ptr().align_offset(HUGE_PAGE_BYTES)
+        } else {
+            0
+        };
+        let mut region = Region {
+            map,
+            start,
+            bytes,
+            locked: false,
+            warnings: Vec::new(),
+        };
+        if options.huge_pages {
+            region.advise_huge_pages();
+        }
+        region.prefault();
+        if options.lock != Lock::Off {
+            region.lock(options.lock);
+        }
+        Ok(region)
+    }
+
+    /// What was asked for and not to be had, in sentences for the user.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Whether the pages are locked into memory.
+    pub fn locked(&self) -> bool {
+        self.locked
+    }
+
+    /// Length in bytes: what was asked for, rounded up to whole pages.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The span's contents as `T`s.
+    ///
+    /// # Panics
+    /// Where the span leaves the region, is not aligned for `T`, or is no whole number of `T`s.
+    pub fn span<T: Pod>(&self, span: Span) -> &[T] {
+        check_span::<T>(span, self.bytes);
+        bytemuck::cast_slice(&self.all()[span.offset..span.offset + span.bytes])
+    }
+
+    /// The span's contents as `T`s, to be filled.
+    ///
+    /// # Panics
+    /// As [`Region::span`].
+    pub fn span_mut<T: Pod>(&mut self, span: Span) -> &mut [T] {
+        check_span::<T>(span, self.bytes);
+        bytemuck::cast_slice_mut(&mut self.all_mut()[span.offset..span.offset + span.bytes])
+    }
+
+    /// The spans' bytes, in the order given, to be filled by several threads at once.
+    ///
+    /// # Panics
+    /// Where a span leaves the region or two of them share a byte.
+    pub fn split_mut(&mut self, spans: &[Span]) -> Vec<&mut [u8]> {
+        let mut order: Vec<usize> = (0..spans.len()).collect();
+        order.sort_by_key(|&at| (spans[at].offset, spans[at].bytes));
+        let mut parts: Vec<(usize, &mut [u8])> = Vec::with_capacity(spans.len());
+        let bytes = self.bytes;
+        let mut rest = self.all_mut();
+        let mut rest_offset = 0;
+        for at in order {
+            let span = spans[at];
+            check_span::<u8>(span, bytes);
+            if span.bytes == 0 {
+                parts.push((at, &mut []));
+                continue;
+            }
+            assert!(
+                span.offset >= rest_offset,
+                "span {at} ({span:?}) overlaps the one before it, which ends at {rest_offset}"
+            );
+            let (_, from_span) = rest.split_at_mut(span.offset - rest_offset);
+            let (part, after) = from_span.split_at_mut(span.bytes);
+            parts.push((at, part));
+            rest = after;
+            rest_offset = span.offset + span.bytes;
+        }
+        parts.sort_by_key(|&(at, _)| at);
+        parts.into_iter().map(|(_, part)| part).collect()
+    }
+
+    /// The mapping, where the region starts in it, and its length: for sealing.
+    pub(crate) fn into_parts(self) -> (MmapMut, usize, usize) {
+        (self.map, self.start, self.bytes)
+    }
+
+    fn all(&self) -> &[u8] {
+        &self.map[self.start..self.start + self.bytes]
+    }
+
+    fn all_mut(&mut self) -> &mut [u8] {
+        &mut self.map[self.start..self.start + self.bytes]
+    }
+
+    fn advise_huge_pages(&mut self) {
+        if let Err(cause) = self
+            .map
+            .advise_range(Advice::HugePage, self.start, self.bytes)
+        {
+            self.warnings.push(format!("no huge pages: {cause}"));
+        }
+    }
+
+    /// Makes every page present, by one call where the kernel has it (Linux 5.14), else by hand.
+    fn prefault(&mut self) {
+        if self
+            .map
+            .advise_range(Advice::PopulateWrite, self.start, self.bytes)
+            .is_ok()
+        {
+            return;
+        }
+        for page in self.all_mut().chunks_mut(PAGE_BYTES) {
+            // The value is there already: only what can't be seen through keeps the store.
+            page[0] = 0;
+            std::hint::black_box(page);
+        }
+    }
+
+    fn lock(&mut self, wish: Lock) {
+        // SAFETY: the range lies in a mapping that `self.map` owns; locking changes no contents.
+        let status = unsafe { libc::mlock(self.all().as_ptr().cast(), self.bytes) };
+        if status == 0 {
+            self.locked = true;
+            return;
+        }
+        let cause = std::io::Error::last_os_error();
+        let lead = match wish {
+            Lock::On => "locking was asked for, but the memory is not locked",
+            _ => "memory not locked",
+        };
+        self.warnings.push(format!(
+            "{lead} ({cause}): it needs {:.2} GiB and the limit on locked memory (RLIMIT_MEMLOCK) \
+             is {}; raise it with `ulimit -l unlimited` or LimitMEMLOCK=infinity",
+            gib(self.bytes),
+            lock_limit()
+        ));
+    }
+}
+
+/// Panics, naming the span, unless it lies in `bytes` and holds a whole number of aligned `T`s.
+#[inline]
+pub(crate) fn check_span<T: Pod>(span: Span, bytes: usize) {
+    let size = const { size_of::<T>() };
+    const {
+        assert!(size_of::<T>() > 0, "a type without bytes lies nowhere");
+        assert!(
+            align_of::<T>() <= ALIGN,
+            "no offset is aligned for this type"
+        );
+    }
+    let inside = span.end().is_some_and(|end| end <= bytes);
+    assert!(
+        inside,
+        "{span:?} leaves the {bytes} bytes that it must lie in"
+    );
+    assert!(
+        span.offset.is_multiple_of(align_of::<T>()) && span.bytes.is_multiple_of(size),
+        "{span:?} is no whole number of aligned {}",
+        std::any::type_name::<T>()
+    );
+}
+
+fn gib(bytes: usize) -> f64 {
+    bytes as f64 / (1u64 << 30) as f64
+}
+
+/// The soft limit on locked memory, in words.
+fn lock_limit() -> String {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: `limit` is a valid place for the one struct that the call writes.
+    let status = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) };
+    match (status, limit.rlim_cur) {
+        (0, libc::RLIM_INFINITY) => "unlimited".to_string(),
+        (0, bytes) => format!("{} KiB", bytes / 1024),
+        _ => "unknown".to_string(),
+    }
+}

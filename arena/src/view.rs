@@ -1,0 +1,353 @@
+//! A phase as one worker sees it: shared reads, its own scratch, and the items that it claims.
+//!
+//! # Why the references can't meet
+//!
+//! All that `Phase`, [`Item`] and [`View`] hand out borrows them, so it is gone when the phase is
+//! dropped, before this worker arrives at the barrier. Between two barriers all workers are in the
+//! same phase of the same table, which `access::check` has accepted, so:
+//!
+//! - memory that the phase reads is memory that it does not write, in this slot or another;
+//! - a scratch slot is cut into one part a worker, worker numbers are given once, and a worker's
+//!   part is handed out once a phase;
+//! - an item's parts of a slot share no byte with another item's, since different (group, piece,
+//!   item in group) lie apart; an item number is given out once a phase, because it comes from one
+//!   atomic addition to a counter that is set to zero only while everyone waits at the barrier;
+//!   and an item hands out its part of a slot once;
+//! - two slots that the phase writes share no byte.
+//!
+//! What one worker wrote in a phase, another may read in the next: the barrier is between them
+//! (`barrier` says what happens before what).
+
+use crate::access::{Partition, PhaseAccess, scratch_chunk};
+use crate::layout::{ALIGN, Span};
+use crate::shared::{Activity, BROKEN, Core};
+use crate::sync::Ordering;
+use bytemuck::Pod;
+use std::cell::Cell;
+use std::fmt;
+use std::marker::PhantomData;
+
+/// One phase of a step, for one worker. Dropping it waits until all workers have done so.
+pub struct Phase<'s> {
+    core: &'s Core,
+    access: &'s PhaseAccess,
+    index: usize,
+    worker: usize,
+    /// Whether the step ends with this phase.
+    last: bool,
+    activity: &'s mut Activity,
+    /// One bit for each scratch slot of the phase that has been handed out.
+    scratch_taken: Cell<u64>,
+}
+
+impl<'s> Phase<'s> {
+    pub(crate) fn new(
+        core: &'s Core,
+        index: usize,
+        worker: usize,
+        last: bool,
+        activity: &'s mut Activity,
+    ) -> Self {
+        debug_assert_eq!(*activity, Activity::InPhase);
+        let access = &core.phases[index];
+        Phase {
+            core,
+            access,
+            index,
+            worker,
+            last,
+            activity,
+            scratch_taken: Cell::new(0),
+        }
+    }
+
+    /// The phase's number in the table.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// This worker's number; the leader is 0.
+    pub fn worker(&self) -> usize {
+        self.worker
+    }
+
+    /// The contents of a span of the fixed part.
+    ///
+    /// # Panics
+    /// Where the span leaves the fixed part or is no whole number of aligned `T`s.
+    pub fn fixed<T: Pod>(&self, span: Span) -> &[T] {
+        self.core.memory.fixed(span)
+    }
+
+    /// The contents of a slot that the phase reads.
+    ///
+    /// # Panics
+    /// A slot that the phase does not declare to read, or that is no whole number of `T`s.
+    pub fn read<T: Pod>(&self, slot: usize) -> &[T] {
+        let declared = self.access.reads.contains(&slot);
+        assert!(
+            declared,
+            "phase {} does not declare to read slot {slot}",
+            self.index
+        );
+        let part = self.core.memory.part(self.core.slots[slot]);
+        // SAFETY: the pointer is valid and aligned and any bytes are a `T`; in this phase nobody
+        // has an exclusive reference into a slot that is read.
+        unsafe { &*part }
+    }
+
+    /// This worker's part of a scratch slot, with whatever it held before.
+    ///
+    /// # Panics
+    /// A slot that the phase does not declare as scratch, or whose part is no whole number of
+    /// `T`s; the second time in a phase.
+    #[expect(clippy::mut_from_ref, reason = "handed out once, as the bit remembers")]
+    pub fn scratch<T: Pod>(&self, slot: usize) -> &mut [T] {
+        let Some(at) = self
+            .access
+            .scratch
+            .iter()
+            .position(|&declared| declared == slot)
+        else {
+            panic!(
+                "phase {} does not declare slot {slot} as scratch",
+                self.index
+            );
+        };
+        take_once(&self.scratch_taken, at, "scratch", slot);
+        let Span { offset, bytes } = self.core.slots[slot];
+        let chunk = scratch_chunk(bytes, self.core.workers);
+        let span = Span {
+            offset: offset + self.worker * chunk,
+            bytes: chunk,
+        };
+        // SAFETY: the pointer is valid and aligned and any bytes are a `T`; this part is this
+        // worker's alone in this phase and has not been handed out before.
+        unsafe { &mut *self.core.memory.part(span) }
+    }
+
+    /// The next of `items` items that no worker has claimed yet; `None` when there is none left.
+    /// All workers pass the same number.
+    ///
+    /// # Panics
+    /// More items than may write anything in this phase.
+    #[inline]
+    pub fn claim(&self, items: usize) -> Option<Item<'_>> {
+        let items_max = self.access.items_max();
+        assert!(
+            items <= items_max,
+            "phase {} has at most {items_max} items, not {items}",
+            self.index
+        );
+        let claims = &self.core.claims;
+        // Looking first keeps the counter from running on, and so from ever coming round.
+        if claims.load(Ordering::Relaxed) >= items {
+            return None;
+        }
+        let index = claims.fetch_add(1, Ordering::Relaxed);
+        (index < items).then(|| Item {
+            phase: self,
+            index,
+            written: Cell::new(0),
+        })
+    }
+}
+
+impl Drop for Phase<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.core.fail();
+            return;
+        }
+        let core = self.core;
+        let passed = core
+            .barrier
+            .pass(|| core.claims.store(0, Ordering::Relaxed));
+        assert!(passed.is_ok(), "{BROKEN}");
+        *self.activity = if self.last {
+            Activity::Idle
+        } else {
+            Activity::Stepping
+        };
+    }
+}
+
+impl fmt::Debug for Phase<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Phase")
+            .field("index", &self.index)
+            .field("worker", &self.worker)
+            .finish()
+    }
+}
+
+/// One item of work, this worker's alone.
+pub struct Item<'p> {
+    phase: &'p Phase<'p>,
+    index: usize,
+    /// One bit for each written slot of the phase of which this item's part has been handed out.
+    written: Cell<u64>,
+}
+
+impl Item<'_> {
+    /// The item's number, from 0.
+    #[inline]
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// This item's part of a slot that the phase writes, with whatever it held before.
+    ///
+    /// # Panics
+    /// A slot that the phase, or this item in it, does not declare to write; pieces that are no
+    /// whole number of aligned `T`s; the second time for an item.
+    pub fn write<T: Pod>(&self, slot: usize) -> View<'_, T> {
+        let writes = &self.phase.access.writes;
+        let Some(at) = writes.iter().position(|&(declared, _)| declared == slot) else {
+            panic!(
+                "phase {} does not declare to write slot {slot}",
+                self.phase.index
+            );
+        };
+        let partition = &writes[at].1;
+        let local = self.index.wrapping_sub(partition.first);
+        assert!(
+            local < partition.items,
+            "phase {}: slot {slot} has no part for item {}",
+            self.phase.index,
+            self.index
+        );
+        take_once(&self.written, at, "written", slot);
+        let span = self.phase.core.slots[slot];
+        let first = self.phase.core.memory.part::<u8>(span).cast::<u8>();
+        let base = partition.base(local);
+        check_pieces::<T>(partition, base, slot);
+        // SAFETY: the pieces lie inside the slot, as sealing checked.
+        let first = unsafe { first.add(base) };
+        View {
+            first: first.cast(),
+            length: partition.chunk / size_of::<T>(),
+            pitch: partition.pitch,
+            pieces: partition.pieces,
+            owner: PhantomData,
+        }
+    }
+}
+
+impl fmt::Debug for Item<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Item").field("index", &self.index).finish()
+    }
+}
+
+/// An item's part of a slot: equally long pieces, an equal pitch apart.
+pub struct View<'i, T> {
+    /// The first piece.
+    first: *mut T,
+    /// `T`s of a piece.
+    length: usize,
+    /// Bytes from one piece to the next.
+    pitch: usize,
+    pieces: usize,
+    owner: PhantomData<&'i mut [T]>,
+}
+
+impl<'i, T: Pod> View<'i, T> {
+    /// How many pieces there are.
+    #[inline]
+    pub fn pieces(&self) -> usize {
+        self.pieces
+    }
+
+    /// Piece `at`.
+    ///
+    /// # Panics
+    /// Where there is no such piece.
+    #[inline]
+    pub fn piece(&mut self, at: usize) -> &mut [T] {
+        assert!(
+            at < self.pieces,
+            "piece {at}, but there are {}",
+            self.pieces
+        );
+        // SAFETY: the piece exists, and the view is borrowed exclusively.
+        unsafe { self.piece_at(at) }
+    }
+
+    /// All pieces, each once.
+    #[inline]
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut [T]> {
+        // SAFETY: each piece comes up once, pieces share no byte, and the view is borrowed
+        // exclusively.
+        (0..self.pieces).map(|at| unsafe { self.piece_at(at) })
+    }
+
+    /// The one piece of a view that has one, for as long as the item lives.
+    ///
+    /// # Panics
+    /// Where there are several.
+    #[inline]
+    pub fn into_only(self) -> &'i mut [T] {
+        assert!(
+            self.pieces == 1,
+            "a view of {} pieces is no single one",
+            self.pieces
+        );
+        // SAFETY: the piece exists, and the view is gone.
+        unsafe { self.piece_at(0) }
+    }
+
+    /// # Safety
+    /// - `at < self.pieces`
+    /// - the caller holds the view exclusively, or for good, and has no reference to this piece
+    #[inline]
+    unsafe fn piece_at<'v>(&self, at: usize) -> &'v mut [T] {
+        debug_assert!(at < self.pieces);
+        // SAFETY: the piece lies inside the slot as sealing checked, is aligned as `write`
+        // checked, any bytes are a `T`, and no other item or slot shares a byte with it.
+        unsafe {
+            let first = self.first.byte_add(at * self.pitch);
+            debug_assert!(first.is_aligned());
+            std::slice::from_raw_parts_mut(first, self.length)
+        }
+    }
+}
+
+impl<T> fmt::Debug for View<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { length, pieces, .. } = self;
+        f.debug_struct("View")
+            .field("pieces", pieces)
+            .field("length", length)
+            .finish()
+    }
+}
+
+/// Panics unless pieces that begin at `base` of an aligned slot are whole numbers of aligned `T`s.
+fn check_pieces<T: Pod>(partition: &Partition, base: usize, slot: usize) {
+    const {
+        assert!(size_of::<T>() > 0, "a type without bytes lies nowhere");
+        assert!(align_of::<T>() <= ALIGN, "no slot is aligned for this type");
+    }
+    let pitch = if partition.pieces > 1 {
+        partition.pitch
+    } else {
+        0
+    };
+    let aligned = base.is_multiple_of(align_of::<T>()) && pitch.is_multiple_of(align_of::<T>());
+    assert!(
+        aligned && partition.chunk.is_multiple_of(size_of::<T>()),
+        "slot {slot}: a piece at {base} of {partition:?} is no whole number of aligned {}",
+        std::any::type_name::<T>()
+    );
+}
+
+/// Marks bit `at`; panics where it is marked already.
+fn take_once(taken: &Cell<u64>, at: usize, how: &str, slot: usize) {
+    let bit = 1u64 << at;
+    assert!(
+        taken.get() & bit == 0,
+        "slot {slot} has been {how} by this item or phase already"
+    );
+    taken.set(taken.get() | bit);
+}

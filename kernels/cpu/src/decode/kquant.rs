@@ -1,0 +1,119 @@
+//! The types with integer sub-block scales under an f16 super-scale for every 256 weights.
+//!
+//! Codes lie in runs of 32 bytes that each serve several runs of 32 weights, one per bit field.
+
+use super::tile::{Tile, Unpack, f16_at, split_nibbles};
+use crate::dtype::*;
+
+impl Unpack for Q2_K {
+    fn unpack(block: &[u8], _slot: usize, tile: &mut Tile) {
+        tile.d[0] = f16_at(block, 80);
+        tile.m[0] = f16_at(block, 82);
+        for (s, &both) in block[..16].iter().enumerate() {
+            tile.scales[s] = (both & 15) as i8;
+            tile.mins[s] = both >> 4;
+        }
+        two_bits(&block[16..80], &mut tile.codes);
+    }
+}
+
+impl Unpack for Q3_K {
+    fn unpack(block: &[u8], _slot: usize, tile: &mut Tile) {
+        tile.d[0] = f16_at(block, 108);
+        let (low, high) = block[96..108].split_at(8);
+        for s in 0..16 {
+            let low_bits = low[s % 8] >> (s / 8 * 4) & 15;
+            let high_bits = high[s % 4] >> (s / 4 * 2) & 3;
+            tile.scales[s] = (low_bits | high_bits << 4) as i8 - 32;
+        }
+        two_bits(&block[32..96], &mut tile.codes);
+        one_bits(&block[..32], 2, &mut tile.codes);
+    }
+}
+
+impl Unpack for Q4_K {
+    fn unpack(block: &[u8], _slot: usize, tile: &mut Tile) {
+        header(block, tile);
+        nibble_pairs::<32>(&block[16..144], &mut tile.codes);
+    }
+}
+
+impl Unpack for Q5_K {
+    fn unpack(block: &[u8], _slot: usize, tile: &mut Tile) {
+        header(block, tile);
+        nibble_pairs::<32>(&block[48..176], &mut tile.codes);
+        one_bits(&block[16..48], 4, &mut tile.codes);
+    }
+}
+
+impl Unpack for Q6_K {
+    fn unpack(block: &[u8], _slot: usize, tile: &mut Tile) {
+        tile.d[0] = f16_at(block, 208);
+        for (scale, &byte) in tile.scales.iter_mut().zip(&block[192..208]) {
+            *scale = byte as i8;
+        }
+        nibble_pairs::<64>(&block[..128], &mut tile.codes);
+        let mut high = [0; SUPER_WEIGHTS];
+        two_bits(&block[128..192], &mut high);
+        for (code, high) in tile.codes.iter_mut().zip(high) {
+            *code |= high << 4;
+        }
+    }
+}
+
+impl Unpack for IQ4_XS {
+    fn unpack(block: &[u8], _slot: usize, tile: &mut Tile) {
+        tile.d[0] = f16_at(block, 0);
+        let high = u16::from_le_bytes([block[2], block[3]]);
+        for s in 0..8 {
+            let low_bits = block[4 + s / 2] >> (s % 2 * 4) & 15;
+            let high_bits = (high >> (2 * s) & 3) as u8;
+            tile.scales[s] = (low_bits | high_bits << 4) as i8 - 32;
+        }
+        nibble_pairs::<16>(&block[8..136], &mut tile.codes);
+    }
+}
+
+/// The start of Q4_K and Q5_K: super-scale, super-min, then 8 scales and 8 mins of 6 bits. The
+/// first four of either are the low bits of a byte; the last four have their low nibble
+/// in bytes 8 to 11 and their high two bits above the first four.
+fn header(block: &[u8], tile: &mut Tile) {
+    tile.d[0] = f16_at(block, 0);
+    tile.m[0] = f16_at(block, 2);
+    let (scales, rest) = block[4..16].split_at(4);
+    let (mins, nibbles) = rest.split_at(4);
+    for s in 0..4 {
+        tile.scales[s] = (scales[s] & 63) as i8;
+        tile.mins[s] = mins[s] & 63;
+        tile.scales[s + 4] = (nibbles[s] & 15 | scales[s] >> 6 << 4) as i8;
+        tile.mins[s + 4] = nibbles[s] >> 4 | mins[s] >> 6 << 4;
+    }
+}
+
+/// Each run of `RUN` bytes holds `RUN` weights in its low nibbles and the next `RUN` in its high.
+fn nibble_pairs<const RUN: usize>(packed: &[u8], codes: &mut [u8; SUPER_WEIGHTS]) {
+    for (run, pair) in packed.chunks_exact(RUN).zip(codes.chunks_exact_mut(2 * RUN)) {
+        let (low, high) = pair.split_at_mut(RUN);
+        split_nibbles(run, low, high);
+    }
+}
+
+/// Each run of 32 bytes holds 128 weights: 32 in bits 0 and 1, the next 32 in bits 2 and 3, ...
+fn two_bits(packed: &[u8], codes: &mut [u8; SUPER_WEIGHTS]) {
+    for (run, out) in packed.chunks_exact(32).zip(codes.chunks_exact_mut(128)) {
+        for (field, codes) in out.chunks_exact_mut(32).enumerate() {
+            for (code, &byte) in codes.iter_mut().zip(run) {
+                *code = byte >> (2 * field) & 3;
+            }
+        }
+    }
+}
+
+/// Puts bit `i` of 32 bytes above the codes of the `i`-th 32 weights, at bit `place`.
+fn one_bits(packed: &[u8], place: u32, codes: &mut [u8; SUPER_WEIGHTS]) {
+    for (i, codes) in codes.chunks_exact_mut(32).enumerate() {
+        for (code, &byte) in codes.iter_mut().zip(packed) {
+            *code |= (byte >> i & 1) << place;
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! The types with an f16 scale, and perhaps an f16 min, for every 32 weights.
+//!
+//! All but Q8_0 keep weights 0 to 15 in the low nibbles of 16 bytes and 16 to 31 in the high ones.
+
+use super::tile::{Tile, Unpack, f16_at, split_nibbles};
+use crate::dtype::*;
+
+impl Unpack for Q4_0 {
+    fn unpack(block: &[u8], slot: usize, tile: &mut Tile) {
+        tile.d[slot] = f16_at(block, 0);
+        nibbles(&block[2..18], tile.slot(slot));
+    }
+}
+
+impl Unpack for Q4_1 {
+    fn unpack(block: &[u8], slot: usize, tile: &mut Tile) {
+        tile.d[slot] = f16_at(block, 0);
+        tile.m[slot] = f16_at(block, 2);
+        nibbles(&block[4..20], tile.slot(slot));
+    }
+}
+
+impl Unpack for Q5_0 {
+    fn unpack(block: &[u8], slot: usize, tile: &mut Tile) {
+        tile.d[slot] = f16_at(block, 0);
+        nibbles(&block[6..22], tile.slot(slot));
+        fifth_bits(&block[2..6], tile.slot(slot));
+    }
+}
+
+impl Unpack for Q5_1 {
+    fn unpack(block: &[u8], slot: usize, tile: &mut Tile) {
+        tile.d[slot] = f16_at(block, 0);
+        tile.m[slot] = f16_at(block, 2);
+        nibbles(&block[8..24], tile.slot(slot));
+        fifth_bits(&block[4..8], tile.slot(slot));
+    }
+}
+
+impl Unpack for Q8_0 {
+    fn unpack(block: &[u8], slot: usize, tile: &mut Tile) {
+        tile.d[slot] = f16_at(block, 0);
+        for (code, &signed) in tile.slot(slot).iter_mut().zip(&block[2..34]) {
+            // Adding 128 to a two's complement byte is flipping its sign bit.
+            *code = signed ^ 0x80;
+        }
+    }
+}
+
+impl Unpack for IQ4_NL {
+    fn unpack(block: &[u8], slot: usize, tile: &mut Tile) {
+        Q4_0::unpack(block, slot, tile);
+    }
+}
+
+fn nibbles(packed: &[u8], codes: &mut [u8; 32]) {
+    let (low, high) = codes.split_at_mut(16);
+    split_nibbles(packed, low, high);
+}
+
+/// Adds 16 to each code whose bit is set; weight `i` has bit `i` of the little-endian word.
+fn fifth_bits(bits: &[u8], codes: &mut [u8; 32]) {
+    for (eight, &byte) in codes.as_chunks_mut::<8>().0.iter_mut().zip(bits) {
+        for (i, code) in eight.iter_mut().enumerate() {
+            *code |= (byte >> i & 1) << 4;
+        }
+    }
+}

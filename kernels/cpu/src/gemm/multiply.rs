@@ -1,0 +1,185 @@
+//! The multiply loop: a tile against all tokens, a few at a time.
+
+use super::tile::{Tile, signed};
+use super::{CODE_WORDS, GROUPS, SUM_WORDS, SUMS_32_AT, TOKEN_TILE};
+use crate::dtype::{Format, GROUP_ROWS, PANEL_ROWS, SUPER_WEIGHTS};
+use crate::isa::{Isa, Simd, VecF, VecI};
+
+/// The activations of one super-block.
+#[derive(Clone, Copy)]
+pub(super) struct Tokens<'a> {
+    pub codes: &'a [[i32; CODE_WORDS]],
+    pub sums: &'a [[i32; SUM_WORDS]],
+    pub scales: &'a [f32],
+}
+
+#[inline(always)]
+pub(super) fn multiply_all<I: Isa, F: Format>(isa: I, tile: &Tile, x: Tokens<'_>, out: &mut [f32]) {
+    let tokens = x.codes.len();
+    let mut t = 0;
+    while t + TOKEN_TILE <= tokens {
+        multiply::<I, F, TOKEN_TILE>(isa, tile, x, t, out);
+        t += TOKEN_TILE;
+    }
+    while t < tokens {
+        multiply::<I, F, 1>(isa, tile, x, t, out);
+        t += 1;
+    }
+}
+
+/// Adds one super-block's products to the outputs of `T` tokens from `first` on.
+#[inline(always)]
+fn multiply<I: Isa, F: Format, const T: usize>(
+    isa: I,
+    tile: &Tile,
+    x: Tokens<'_>,
+    first: usize,
+    out: &mut [f32],
+) {
+    let v = isa.v();
+    let codes: &[[i32; CODE_WORDS]; T] = x.codes[first..].first_chunk().unwrap_or_else(|| oob());
+    let sums: &[[i32; SUM_WORDS]; T] = x.sums[first..].first_chunk().unwrap_or_else(|| oob());
+    let out = &mut out[first * PANEL_ROWS..][..T * PANEL_ROWS];
+    if F::SUPER {
+        let mut acc = [[v.splat_i32(0); GROUPS]; T];
+        for s in 0..SUPER_WEIGHTS / F::SUB {
+            add_sub_block::<I, F, T>(isa, tile, s, codes, &mut acc);
+        }
+        for t in 0..T {
+            finish_super::<I, F>(isa, tile, &acc[t], &sums[t], x.scales[first + t], t, out);
+        }
+    } else {
+        for s in 0..SUPER_WEIGHTS / F::SUB {
+            let mut acc = [[v.splat_i32(0); GROUPS]; T];
+            add_sub_block::<I, F, T>(isa, tile, s, codes, &mut acc);
+            for t in 0..T {
+                let dx = x.scales[(first + t) * 8 + s];
+                finish_sub_block::<I, F>(isa, tile, s, &acc[t], &sums[t], dx, t, out);
+            }
+        }
+    }
+}
+
+#[cold]
+fn oob() -> ! {
+    panic!("token tile beyond the activations")
+}
+
+/// `acc[token][group] += scale[s] * (codes of sub-block s . activations)`.
+#[inline(always)]
+fn add_sub_block<I: Isa, F: Format, const T: usize>(
+    isa: I,
+    tile: &Tile,
+    s: usize,
+    x: &[[i32; CODE_WORDS]; T],
+    acc: &mut [[VecI<I>; GROUPS]; T],
+) {
+    let v = isa.v();
+    let vectors = F::SUB / 4;
+    let depth = if signed::<I, F>() { 1 } else { I::depth(F::CODE_MAX).min(vectors) };
+    let scale = |g: usize| {
+        if F::SUPER { v.load_i32(&tile.scales[g][s]) } else { v.splat_i32(I::scale_lane(1)) }
+    };
+    for chain in 0..vectors / depth {
+        let mut part = [[v.splat_i32(0); GROUPS]; T];
+        for link in 0..depth {
+            let k = s * vectors + chain * depth + link;
+            let w = [v.load_bytes(&tile.codes[0][k]), v.load_bytes(&tile.codes[1][k])];
+            for t in 0..T {
+                let broadcast = v.splat_i32(x[t][k]);
+                for g in 0..GROUPS {
+                    part[t][g] = if signed::<I, F>() {
+                        isa.dot_signed(w[g], broadcast)
+                    } else if link == 0 {
+                        isa.dot(w[g], broadcast)
+                    } else {
+                        isa.dot_add(part[t][g], w[g], broadcast)
+                    };
+                }
+            }
+        }
+        for t in 0..T {
+            for g in 0..GROUPS {
+                acc[t][g] = v.add_i32(acc[t][g], isa.widen(part[t][g], scale(g)));
+            }
+        }
+    }
+}
+
+/// `sum over sub-blocks of factor * activation sum`: the mins' or the offset's part.
+#[inline(always)]
+fn sum_part<I: Isa, F: Format>(
+    isa: I,
+    factors: &[[i32; GROUP_ROWS]; 8],
+    sums: &[i32; SUM_WORDS],
+) -> VecI<I> {
+    let v = isa.v();
+    let first = if F::SUB == 32 { SUMS_32_AT } else { 0 };
+    let mut total = v.splat_i32(0);
+    for p in 0..SUPER_WEIGHTS / F::SUB / 2 {
+        let product = v.dot_i16(v.load_i32(&factors[p]), v.splat_i32(sums[first + p]));
+        total = v.add_i32(total, product);
+    }
+    total
+}
+
+#[inline(always)]
+fn finish_super<I: Isa, F: Format>(
+    isa: I,
+    tile: &Tile,
+    acc: &[VecI<I>; GROUPS],
+    sums: &[i32; SUM_WORDS],
+    dx: f32,
+    t: usize,
+    out: &mut [f32],
+) {
+    let v = isa.v();
+    let dx = v.splat(dx);
+    for g in 0..GROUPS {
+        let to = &mut out[t * PANEL_ROWS + g * GROUP_ROWS..][..GROUP_ROWS];
+        let d = v.mul(v.load(&tile.d[g][0]), dx);
+        let old: VecF<I> = v.load(to);
+        let new = if F::MIN {
+            let new = v.fma(d, v.to_f32(acc[g]), old);
+            let m = v.mul(v.load(&tile.m[g][0]), dx);
+            v.fnma(m, v.to_f32(sum_part::<I, F>(isa, &tile.sum_factors[g], sums)), new)
+        } else if signed::<I, F>() {
+            v.fma(d, v.to_f32(acc[g]), old)
+        } else {
+            let offset = sum_part::<I, F>(isa, &tile.sum_factors[g], sums);
+            v.fma(d, v.to_f32(v.sub_i32(acc[g], offset)), old)
+        };
+        v.store(to, new);
+    }
+}
+
+#[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "one token of one sub-block, inlined")]
+fn finish_sub_block<I: Isa, F: Format>(
+    isa: I,
+    tile: &Tile,
+    s: usize,
+    acc: &[VecI<I>; GROUPS],
+    sums: &[i32; SUM_WORDS],
+    dx: f32,
+    t: usize,
+    out: &mut [f32],
+) {
+    let v = isa.v();
+    let dx = v.splat(dx);
+    // The sums of 32 are int16 pairs: the low one belongs to the even sub-block.
+    let pair = sums[SUMS_32_AT + s / 2];
+    let sum = if s.is_multiple_of(2) { pair << 16 >> 16 } else { pair >> 16 };
+    for g in 0..GROUPS {
+        let to = &mut out[t * PANEL_ROWS + g * GROUP_ROWS..][..GROUP_ROWS];
+        let d = v.mul(v.load(&tile.d[g][s]), dx);
+        let shift = if signed::<I, F>() { 0 } else { F::OFFSET * sum };
+        let dot = v.to_f32(v.sub_i32(acc[g], v.splat_i32(shift)));
+        let mut new = v.fma(d, dot, v.load(to));
+        if F::MIN {
+            let m = v.mul(v.load(&tile.m[g][s]), dx);
+            new = v.fma(m, v.splat(sum as f32), new);
+        }
+        v.store(to, new);
+    }
+}

@@ -1,0 +1,190 @@
+//! AVX2 and FMA: 256-bit vectors; the int8 dot product saturates, so its depth is bounded.
+
+use super::{Isa, LANES, Simd};
+use core::arch::x86_64::*;
+
+/// Proof that the CPU has AVX2 and FMA.
+#[derive(Clone, Copy, Debug)]
+pub struct Avx2(());
+
+impl Avx2 {
+    /// `None` where the CPU lacks AVX2 or FMA.
+    pub fn new() -> Option<Self> {
+        let found = std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma");
+        found.then_some(Self(()))
+    }
+}
+
+/// Wraps an intrinsic that needs no more than the proof in `self`.
+macro_rules! with_avx2 {
+    ($e:expr) => {
+        // SAFETY: an `Avx2` exists only where the CPU has AVX2 and FMA, and the intrinsic needs
+        // nothing else: memory operands are references of at least the size read or written.
+        unsafe { $e }
+    };
+}
+
+impl Simd for Avx2 {
+    type F = __m256;
+    type I = __m256i;
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> __m256 {
+        with_avx2!(_mm256_set1_ps(x))
+    }
+    #[inline(always)]
+    fn load(self, src: &[f32]) -> __m256 {
+        let src = &src[..LANES];
+        with_avx2!(_mm256_loadu_ps(src.as_ptr()))
+    }
+    #[inline(always)]
+    fn store(self, dst: &mut [f32], x: __m256) {
+        let dst = &mut dst[..LANES];
+        with_avx2!(_mm256_storeu_ps(dst.as_mut_ptr(), x))
+    }
+    #[inline(always)]
+    fn add(self, a: __m256, b: __m256) -> __m256 {
+        with_avx2!(_mm256_add_ps(a, b))
+    }
+    #[inline(always)]
+    fn sub(self, a: __m256, b: __m256) -> __m256 {
+        with_avx2!(_mm256_sub_ps(a, b))
+    }
+    #[inline(always)]
+    fn mul(self, a: __m256, b: __m256) -> __m256 {
+        with_avx2!(_mm256_mul_ps(a, b))
+    }
+    #[inline(always)]
+    fn div(self, a: __m256, b: __m256) -> __m256 {
+        with_avx2!(_mm256_div_ps(a, b))
+    }
+    #[inline(always)]
+    fn fma(self, a: __m256, b: __m256, c: __m256) -> __m256 {
+        with_avx2!(_mm256_fmadd_ps(a, b, c))
+    }
+    #[inline(always)]
+    fn fnma(self, a: __m256, b: __m256, c: __m256) -> __m256 {
+        with_avx2!(_mm256_fnmadd_ps(a, b, c))
+    }
+    #[inline(always)]
+    fn max(self, a: __m256, b: __m256) -> __m256 {
+        with_avx2!(_mm256_max_ps(a, b))
+    }
+    #[inline(always)]
+    fn min(self, a: __m256, b: __m256) -> __m256 {
+        with_avx2!(_mm256_min_ps(a, b))
+    }
+    #[inline(always)]
+    fn abs(self, a: __m256) -> __m256 {
+        with_avx2!(_mm256_andnot_ps(_mm256_set1_ps(-0.0), a))
+    }
+    #[inline(always)]
+    fn to_i32(self, a: __m256) -> __m256i {
+        with_avx2!(_mm256_cvtps_epi32(a))
+    }
+    #[inline(always)]
+    fn to_f32(self, a: __m256i) -> __m256 {
+        with_avx2!(_mm256_cvtepi32_ps(a))
+    }
+    #[inline(always)]
+    fn exp2_int(self, n: __m256i) -> __m256 {
+        with_avx2!(_mm256_castsi256_ps(_mm256_slli_epi32::<23>(_mm256_add_epi32(
+            n,
+            _mm256_set1_epi32(127)
+        ))))
+    }
+
+    #[inline(always)]
+    fn splat_i32(self, x: i32) -> __m256i {
+        with_avx2!(_mm256_set1_epi32(x))
+    }
+    #[inline(always)]
+    fn load_bytes(self, src: &[u8; 32]) -> __m256i {
+        with_avx2!(_mm256_loadu_si256(src.as_ptr().cast()))
+    }
+    #[inline(always)]
+    fn store_bytes(self, dst: &mut [u8; 32], x: __m256i) {
+        with_avx2!(_mm256_storeu_si256(dst.as_mut_ptr().cast(), x))
+    }
+    #[inline(always)]
+    fn load_i32(self, src: &[i32; 8]) -> __m256i {
+        with_avx2!(_mm256_loadu_si256(src.as_ptr().cast()))
+    }
+    #[inline(always)]
+    fn store_i32(self, dst: &mut [i32; 8], x: __m256i) {
+        with_avx2!(_mm256_storeu_si256(dst.as_mut_ptr().cast(), x))
+    }
+    #[inline(always)]
+    fn add_i32(self, a: __m256i, b: __m256i) -> __m256i {
+        with_avx2!(_mm256_add_epi32(a, b))
+    }
+    #[inline(always)]
+    fn sub_i32(self, a: __m256i, b: __m256i) -> __m256i {
+        with_avx2!(_mm256_sub_epi32(a, b))
+    }
+    #[inline(always)]
+    fn mul_i32(self, a: __m256i, b: __m256i) -> __m256i {
+        with_avx2!(_mm256_mullo_epi32(a, b))
+    }
+    #[inline(always)]
+    fn dot_i16(self, a: __m256i, b: __m256i) -> __m256i {
+        with_avx2!(_mm256_madd_epi16(a, b))
+    }
+    #[inline(always)]
+    fn low_nibbles(self, a: __m256i) -> __m256i {
+        with_avx2!(_mm256_and_si256(a, _mm256_set1_epi8(15)))
+    }
+    #[inline(always)]
+    fn high_nibbles(self, a: __m256i) -> __m256i {
+        with_avx2!(_mm256_and_si256(_mm256_srli_epi16::<4>(a), _mm256_set1_epi8(15)))
+    }
+    #[inline(always)]
+    fn look_up(self, table: &[u8; 16], a: __m256i) -> __m256i {
+        with_avx2!(_mm256_shuffle_epi8(
+            _mm256_broadcastsi128_si256(_mm_loadu_si128(table.as_ptr().cast())),
+            a
+        ))
+    }
+    #[inline(always)]
+    fn sub_bytes(self, a: __m256i, b: __m256i) -> __m256i {
+        with_avx2!(_mm256_sub_epi8(a, b))
+    }
+}
+
+/// The largest activation code: quantization clamps to it.
+const ACTIVATION_MAX: u32 = 127;
+
+impl Isa for Avx2 {
+    type V = Avx2;
+
+    const NAME: &'static str = "avx2";
+    /// Two products of this and the largest activation still fit an i16.
+    const UNSIGNED_MAX: u32 = i16::MAX as u32 / (2 * ACTIVATION_MAX);
+    const SCALE_I32: bool = false;
+
+    #[inline(always)]
+    fn v(self) -> Avx2 {
+        self
+    }
+    #[inline(always)]
+    fn depth(code_max: u32) -> usize {
+        (i16::MAX as u32 / (2 * ACTIVATION_MAX * code_max)) as usize
+    }
+    #[inline(always)]
+    fn dot(self, w: __m256i, x: __m256i) -> __m256i {
+        with_avx2!(_mm256_maddubs_epi16(w, x))
+    }
+    #[inline(always)]
+    fn dot_add(self, acc: __m256i, w: __m256i, x: __m256i) -> __m256i {
+        with_avx2!(_mm256_add_epi16(acc, _mm256_maddubs_epi16(w, x)))
+    }
+    #[inline(always)]
+    fn dot_signed(self, w: __m256i, x: __m256i) -> __m256i {
+        // |w| up to 128 and the sign moved to x: 2 x 128 x 127 fits an i16.
+        with_avx2!(_mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w)))
+    }
+    #[inline(always)]
+    fn widen(self, acc: __m256i, scale: __m256i) -> __m256i {
+        with_avx2!(_mm256_madd_epi16(acc, scale))
+    }
+}

@@ -1,0 +1,145 @@
+//! Instruction sets as zero-sized proofs, and the few vector operations that the kernels need.
+//!
+//! A value of [`Scalar`], [`Avx2`], [`AvxVnni`] or [`Avx512Vnni`] proves that the CPU has the
+//! instructions: its only constructor checks. Algorithms are generic over [`Isa`], always inlined,
+//! and carry no target feature; the shims in `table.rs` do.
+//!
+//! A float vector is eight f32 lanes in every instruction set, also in scalar code, and every
+//! operation is correctly rounded, so the same program gives the same bits everywhere.
+
+mod avx2;
+mod scalar;
+mod vnni;
+
+pub use avx2::Avx2;
+pub use scalar::Scalar;
+pub use vnni::{Avx512Vnni, AvxVnni};
+
+/// Lanes of a float vector: fixed, since reductions run over lanes in one order.
+pub const LANES: usize = 8;
+
+/// Eight lanes of f32, i32 or 32 bytes.
+pub trait Simd: Copy + 'static {
+    /// Eight f32.
+    type F: Copy;
+    /// Eight i32, or 16 i16, or 32 bytes.
+    type I: Copy;
+
+    /// The same f32 in every lane.
+    fn splat(self, x: f32) -> Self::F;
+    /// The eight f32 at the start of `src`; panics when there are fewer.
+    fn load(self, src: &[f32]) -> Self::F;
+    /// Writes the lanes to the start of `dst`; panics when it is shorter than eight.
+    fn store(self, dst: &mut [f32], x: Self::F);
+    /// `a + b`
+    fn add(self, a: Self::F, b: Self::F) -> Self::F;
+    /// `a - b`
+    fn sub(self, a: Self::F, b: Self::F) -> Self::F;
+    /// `a * b`
+    fn mul(self, a: Self::F, b: Self::F) -> Self::F;
+    /// `a / b`
+    fn div(self, a: Self::F, b: Self::F) -> Self::F;
+    /// `a * b + c`, rounded once.
+    fn fma(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F;
+    /// `c - a * b`, rounded once.
+    fn fnma(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F;
+    /// `if a > b { a } else { b }` per lane: `b` where either is NaN.
+    fn max(self, a: Self::F, b: Self::F) -> Self::F;
+    /// `if a < b { a } else { b }` per lane: `b` where either is NaN.
+    fn min(self, a: Self::F, b: Self::F) -> Self::F;
+    /// The absolute value.
+    fn abs(self, a: Self::F) -> Self::F;
+    /// To the nearest integer, ties to even; the value must fit an i32.
+    fn to_i32(self, a: Self::F) -> Self::I;
+    /// To f32, rounded to nearest.
+    fn to_f32(self, a: Self::I) -> Self::F;
+    /// `2^n` for n in -126..=127, built from the exponent bits.
+    fn exp2_int(self, n: Self::I) -> Self::F;
+
+    /// The same i32 in every lane.
+    fn splat_i32(self, x: i32) -> Self::I;
+    /// The 32 bytes at `src`.
+    fn load_bytes(self, src: &[u8; 32]) -> Self::I;
+    /// Writes 32 bytes.
+    fn store_bytes(self, dst: &mut [u8; 32], x: Self::I);
+    /// The eight i32 at `src`.
+    fn load_i32(self, src: &[i32; 8]) -> Self::I;
+    /// Writes eight i32.
+    fn store_i32(self, dst: &mut [i32; 8], x: Self::I);
+    /// i32 sum, wrapping.
+    fn add_i32(self, a: Self::I, b: Self::I) -> Self::I;
+    /// i32 difference, wrapping.
+    fn sub_i32(self, a: Self::I, b: Self::I) -> Self::I;
+    /// Low half of the i32 product.
+    fn mul_i32(self, a: Self::I, b: Self::I) -> Self::I;
+    /// Per lane: the sum of the products of its two i16 pairs.
+    fn dot_i16(self, a: Self::I, b: Self::I) -> Self::I;
+    /// The low nibbles of 32 bytes.
+    fn low_nibbles(self, a: Self::I) -> Self::I;
+    /// The high nibbles of 32 bytes, shifted down.
+    fn high_nibbles(self, a: Self::I) -> Self::I;
+    /// `table[a]` for each of 32 bytes, all below 16.
+    fn look_up(self, table: &[u8; 16], a: Self::I) -> Self::I;
+    /// Byte difference, wrapping.
+    fn sub_bytes(self, a: Self::I, b: Self::I) -> Self::I;
+}
+
+/// A whole instruction set: the vectors and the int8 dot product.
+///
+/// A dot product not yet scaled lies in a vector of the set's own layout: one i32 a lane, or two
+/// i16 a lane that are still to be added. [`Isa::widen`] makes i32 lanes of it.
+pub trait Isa: Copy + 'static {
+    /// The vectors that go with it.
+    type V: Simd;
+    /// As `--isa` and the JSON spell it.
+    const NAME: &'static str;
+    /// Weight codes up to this are taken unsigned; types with larger ones come with their offset
+    /// subtracted, as signed bytes, and go through [`Isa::dot_signed`].
+    const UNSIGNED_MAX: u32;
+    /// Whether the scale factor of [`Isa::widen`] is one i32 a lane (else two equal i16).
+    const SCALE_I32: bool;
+
+    /// The vectors.
+    fn v(self) -> Self::V;
+    /// How many products of weights up to `code_max` may be added before [`Isa::widen`].
+    fn depth(code_max: u32) -> usize;
+    /// Per lane: the dot product of 4 unsigned weights and 4 signed activations.
+    fn dot(self, w: VecI<Self>, x: VecI<Self>) -> VecI<Self>;
+    /// `acc +` the same.
+    fn dot_add(self, acc: VecI<Self>, w: VecI<Self>, x: VecI<Self>) -> VecI<Self>;
+    /// As [`Isa::dot`] for signed weights in -128..=127 and activations in -127..=127.
+    fn dot_signed(self, w: VecI<Self>, x: VecI<Self>) -> VecI<Self>;
+    /// The i32 sums times the scales.
+    fn widen(self, acc: VecI<Self>, scale: VecI<Self>) -> VecI<Self>;
+
+    /// One scale factor as [`Isa::widen`] wants it in its lane.
+    #[inline(always)]
+    fn scale_lane(scale: i32) -> i32 {
+        if Self::SCALE_I32 { scale } else { (scale & 0xffff) | (scale << 16) }
+    }
+}
+
+/// The integer vector of an instruction set.
+pub type VecI<I> = <<I as Isa>::V as Simd>::I;
+/// The float vector of an instruction set.
+pub type VecF<I> = <<I as Isa>::V as Simd>::F;
+
+/// The sum of the lanes, always as ((0+4)+(2+6)) + ((1+5)+(3+7)).
+#[inline(always)]
+pub fn sum_lanes<S: Simd>(s: S, x: S::F) -> f32 {
+    let mut a = [0.0; LANES];
+    s.store(&mut a, x);
+    ((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7]))
+}
+
+/// The largest lane; lanes must not be NaN.
+#[inline(always)]
+pub fn max_lanes<S: Simd>(s: S, x: S::F) -> f32 {
+    let mut a = [0.0; LANES];
+    s.store(&mut a, x);
+    let mut best = a[0];
+    for &v in &a[1..] {
+        best = if v > best { v } else { best };
+    }
+    best
+}

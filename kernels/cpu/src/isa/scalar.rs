@@ -1,0 +1,214 @@
+//! Portable lanes: the definition that the other instruction sets must match bit for bit.
+
+use super::{Isa, LANES, Simd};
+
+/// Runs on every CPU.
+#[derive(Clone, Copy, Debug)]
+pub struct Scalar(());
+
+impl Scalar {
+    /// Always there.
+    pub fn new() -> Option<Self> {
+        Some(Self(()))
+    }
+}
+
+/// Eight lanes of any kind from a function of the lane.
+#[inline(always)]
+fn lanes<T: Copy + Default>(f: impl Fn(usize) -> T) -> [T; LANES] {
+    let mut out = [T::default(); LANES];
+    for (i, o) in out.iter_mut().enumerate() {
+        *o = f(i);
+    }
+    out
+}
+
+#[inline(always)]
+fn bytes(x: [i32; 8]) -> [u8; 32] {
+    let mut out = [0; 32];
+    for (o, v) in out.chunks_exact_mut(4).zip(x) {
+        o.copy_from_slice(&v.to_le_bytes());
+    }
+    out
+}
+
+#[inline(always)]
+fn words(x: [u8; 32]) -> [i32; 8] {
+    lanes(|i| i32::from_le_bytes([x[4 * i], x[4 * i + 1], x[4 * i + 2], x[4 * i + 3]]))
+}
+
+#[inline(always)]
+fn map_bytes(x: [i32; 8], f: impl Fn(u8) -> u8) -> [i32; 8] {
+    words(bytes(x).map(f))
+}
+
+impl Simd for Scalar {
+    type F = [f32; 8];
+    type I = [i32; 8];
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> Self::F {
+        [x; 8]
+    }
+    #[inline(always)]
+    fn load(self, src: &[f32]) -> Self::F {
+        lanes(|i| src[i])
+    }
+    #[inline(always)]
+    fn store(self, dst: &mut [f32], x: Self::F) {
+        dst[..LANES].copy_from_slice(&x);
+    }
+    #[inline(always)]
+    fn add(self, a: Self::F, b: Self::F) -> Self::F {
+        lanes(|i| a[i] + b[i])
+    }
+    #[inline(always)]
+    fn sub(self, a: Self::F, b: Self::F) -> Self::F {
+        lanes(|i| a[i] - b[i])
+    }
+    #[inline(always)]
+    fn mul(self, a: Self::F, b: Self::F) -> Self::F {
+        lanes(|i| a[i] * b[i])
+    }
+    #[inline(always)]
+    fn div(self, a: Self::F, b: Self::F) -> Self::F {
+        lanes(|i| a[i] / b[i])
+    }
+    #[inline(always)]
+    fn fma(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F {
+        lanes(|i| a[i].mul_add(b[i], c[i]))
+    }
+    #[inline(always)]
+    fn fnma(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F {
+        lanes(|i| (-a[i]).mul_add(b[i], c[i]))
+    }
+    #[inline(always)]
+    fn max(self, a: Self::F, b: Self::F) -> Self::F {
+        lanes(|i| if a[i] > b[i] { a[i] } else { b[i] })
+    }
+    #[inline(always)]
+    fn min(self, a: Self::F, b: Self::F) -> Self::F {
+        lanes(|i| if a[i] < b[i] { a[i] } else { b[i] })
+    }
+    #[inline(always)]
+    fn abs(self, a: Self::F) -> Self::F {
+        lanes(|i| a[i].abs())
+    }
+    #[inline(always)]
+    fn to_i32(self, a: Self::F) -> Self::I {
+        lanes(|i| a[i].round_ties_even() as i32)
+    }
+    #[inline(always)]
+    fn to_f32(self, a: Self::I) -> Self::F {
+        lanes(|i| a[i] as f32)
+    }
+    #[inline(always)]
+    fn exp2_int(self, n: Self::I) -> Self::F {
+        lanes(|i| f32::from_bits(((n[i] + 127) as u32) << 23))
+    }
+
+    #[inline(always)]
+    fn splat_i32(self, x: i32) -> Self::I {
+        [x; 8]
+    }
+    #[inline(always)]
+    fn load_bytes(self, src: &[u8; 32]) -> Self::I {
+        words(*src)
+    }
+    #[inline(always)]
+    fn store_bytes(self, dst: &mut [u8; 32], x: Self::I) {
+        *dst = bytes(x);
+    }
+    #[inline(always)]
+    fn load_i32(self, src: &[i32; 8]) -> Self::I {
+        *src
+    }
+    #[inline(always)]
+    fn store_i32(self, dst: &mut [i32; 8], x: Self::I) {
+        *dst = x;
+    }
+    #[inline(always)]
+    fn add_i32(self, a: Self::I, b: Self::I) -> Self::I {
+        lanes(|i| a[i].wrapping_add(b[i]))
+    }
+    #[inline(always)]
+    fn sub_i32(self, a: Self::I, b: Self::I) -> Self::I {
+        lanes(|i| a[i].wrapping_sub(b[i]))
+    }
+    #[inline(always)]
+    fn mul_i32(self, a: Self::I, b: Self::I) -> Self::I {
+        lanes(|i| a[i].wrapping_mul(b[i]))
+    }
+    #[inline(always)]
+    fn dot_i16(self, a: Self::I, b: Self::I) -> Self::I {
+        let product = |x: i32, y: i32| x as i16 as i32 * (y as i16 as i32);
+        lanes(|i| product(a[i], b[i]).wrapping_add(product(a[i] >> 16, b[i] >> 16)))
+    }
+    #[inline(always)]
+    fn low_nibbles(self, a: Self::I) -> Self::I {
+        map_bytes(a, |b| b & 15)
+    }
+    #[inline(always)]
+    fn high_nibbles(self, a: Self::I) -> Self::I {
+        map_bytes(a, |b| b >> 4)
+    }
+    #[inline(always)]
+    fn look_up(self, table: &[u8; 16], a: Self::I) -> Self::I {
+        map_bytes(a, |b| table[usize::from(b & 15)])
+    }
+    #[inline(always)]
+    fn sub_bytes(self, a: Self::I, b: Self::I) -> Self::I {
+        let (a, b) = (bytes(a), bytes(b));
+        let mut out = [0; 32];
+        for i in 0..32 {
+            out[i] = a[i].wrapping_sub(b[i]);
+        }
+        words(out)
+    }
+}
+
+/// Per lane: the dot product of its 4 weights, read by `weight`, and its 4 signed activations.
+#[inline(always)]
+fn dot4(w: [i32; 8], x: [i32; 8], weight: impl Fn(u8) -> i32) -> [i32; 8] {
+    let (w, x) = (bytes(w), bytes(x));
+    lanes(|i| {
+        let mut sum = 0;
+        for b in 4 * i..4 * i + 4 {
+            sum += weight(w[b]) * i32::from(x[b] as i8);
+        }
+        sum
+    })
+}
+
+impl Isa for Scalar {
+    type V = Scalar;
+
+    const NAME: &'static str = "scalar";
+    const UNSIGNED_MAX: u32 = 255;
+    const SCALE_I32: bool = true;
+
+    #[inline(always)]
+    fn v(self) -> Self::V {
+        self
+    }
+    #[inline(always)]
+    fn depth(_code_max: u32) -> usize {
+        usize::MAX
+    }
+    #[inline(always)]
+    fn dot(self, w: [i32; 8], x: [i32; 8]) -> [i32; 8] {
+        dot4(w, x, i32::from)
+    }
+    #[inline(always)]
+    fn dot_add(self, acc: [i32; 8], w: [i32; 8], x: [i32; 8]) -> [i32; 8] {
+        self.add_i32(acc, self.dot(w, x))
+    }
+    #[inline(always)]
+    fn dot_signed(self, w: [i32; 8], x: [i32; 8]) -> [i32; 8] {
+        dot4(w, x, |b| i32::from(b as i8))
+    }
+    #[inline(always)]
+    fn widen(self, acc: [i32; 8], scale: [i32; 8]) -> [i32; 8] {
+        self.mul_i32(acc, scale)
+    }
+}

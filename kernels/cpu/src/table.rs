@@ -1,0 +1,100 @@
+//! The choice of an instruction set: once, at load, from what the CPU has.
+//!
+//! An operator is a plain struct of its arguments with one generic body ([`Op`]). [`Kernels`]
+//! holds a proof of an instruction set; [`Kernels::run`] enters the one shim that carries the
+//! matching target features, into which the body is inlined.
+
+use crate::isa::{Avx2, Avx512Vnni, AvxVnni, Isa, Scalar};
+
+/// An operator: its arguments, and one body for every instruction set.
+pub trait Op {
+    /// What it returns.
+    type Output;
+    /// The body. Implementations are `#[inline(always)]`, so that it takes on the features of the
+    /// shim that it is called from.
+    fn run<I: Isa>(self, isa: I) -> Self::Output;
+}
+
+/// The kernels of one instruction set that this CPU has.
+#[derive(Clone, Copy, Debug)]
+pub enum Kernels {
+    /// Any CPU.
+    Scalar(Scalar),
+    /// AVX2 and FMA.
+    Avx2(Avx2),
+    /// AVX-VNNI, as on recent client CPUs.
+    AvxVnni(AvxVnni),
+    /// AVX512-VNNI on 256-bit vectors.
+    Avx512Vnni(Avx512Vnni),
+}
+
+/// Every name that [`Kernels::by_name`] knows, slowest first.
+pub const NAMES: [&str; 4] = [Scalar::NAME, Avx2::NAME, AvxVnni::NAME, Avx512Vnni::NAME];
+
+impl Kernels {
+    /// All that this CPU can run, slowest first; scalar is always the first.
+    pub fn all() -> impl Iterator<Item = Kernels> {
+        NAMES.iter().filter_map(|name| Kernels::by_name(name))
+    }
+
+    /// The fastest that this CPU can run.
+    pub fn best() -> Option<Kernels> {
+        Kernels::all().last()
+    }
+
+    /// The one of that name; `None` where the CPU lacks it or the name is unknown.
+    pub fn by_name(name: &str) -> Option<Kernels> {
+        match name {
+            Scalar::NAME => Scalar::new().map(Kernels::Scalar),
+            Avx2::NAME => Avx2::new().map(Kernels::Avx2),
+            AvxVnni::NAME => AvxVnni::new().map(Kernels::AvxVnni),
+            Avx512Vnni::NAME => Avx512Vnni::new().map(Kernels::Avx512Vnni),
+            _ => None,
+        }
+    }
+
+    /// As `--isa` and the JSON spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kernels::Scalar(_) => Scalar::NAME,
+            Kernels::Avx2(_) => Avx2::NAME,
+            Kernels::AvxVnni(_) => AvxVnni::NAME,
+            Kernels::Avx512Vnni(_) => Avx512Vnni::NAME,
+        }
+    }
+
+    /// Runs an operator.
+    #[inline]
+    pub fn run<O: Op>(self, op: O) -> O::Output {
+        match self {
+            Kernels::Scalar(isa) => op.run(isa),
+            // SAFETY: the proof shows that the CPU has the shim's features.
+            Kernels::Avx2(isa) => unsafe { run_avx2(isa, op) },
+            // SAFETY: as above.
+            Kernels::AvxVnni(isa) => unsafe { run_avxvnni(isa, op) },
+            // SAFETY: as above.
+            Kernels::Avx512Vnni(isa) => unsafe { run_avx512vnni(isa, op) },
+        }
+    }
+}
+
+/// # Safety
+/// - The CPU has AVX2 and FMA.
+#[target_feature(enable = "avx2,fma")]
+unsafe fn run_avx2<O: Op>(isa: Avx2, op: O) -> O::Output {
+    op.run(isa)
+}
+
+/// # Safety
+/// - The CPU has AVX2, FMA and AVX-VNNI.
+#[target_feature(enable = "avx2,fma,avxvnni")]
+unsafe fn run_avxvnni<O: Op>(isa: AvxVnni, op: O) -> O::Output {
+    op.run(isa)
+}
+
+/// # Safety
+/// - The CPU has AVX2, FMA, AVX512-VNNI and AVX512-VL.
+#[target_feature(enable = "avx2,fma,avx512vnni,avx512vl")]
+unsafe fn run_avx512vnni<O: Op>(isa: Avx512Vnni, op: O) -> O::Output {
+    op.run(isa)
+}

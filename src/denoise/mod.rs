@@ -1,0 +1,13 @@
+//! Denoising: which positions want a token at a step, and which of the answers are committed.
+//!
+//! A run is: [`Canvas::new`], then until [`Canvas::is_done`]: [`Canvas::plan_step`], one forward
+//! pass over [`Canvas::ids`] (a second over [`Canvas::unconditional_ids`] under guidance), one
+//! [`choose`](crate::sample::choose) a wanted position with [`Canvas::rule`], and
+//! [`Canvas::commit`]. All memory is taken by `Canvas::new`.
+mod canvas;
+mod fault;
+mod schedule;
+
+pub use canvas::{Canvas, Committed, ModelFacts, Progress, Wanted};
+pub use fault::Fault;
+pub use schedule::{CANVAS_MAX, CFG_SCALE_MAX, STEPS_MAX, Schedule, Settings, TEMPERATURE_MAX};

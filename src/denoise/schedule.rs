@@ -1,0 +1,328 @@
+//! A request's settings: as given, and as checked and completed for a kind of model.
+use super::fault::Fault;
+use crate::sample::{Algorithm, Kind};
+
+/// Longest canvas: eight times the longest context of any model known to load (131,072), and small
+/// enough that counts of positions are exact in `f32`, which the times of Dream's loop need.
+pub const CANVAS_MAX: u32 = 1 << 20;
+/// Most steps: one a position.
+pub const STEPS_MAX: u32 = CANVAS_MAX;
+/// Highest temperature. Logits lie within a few hundred, so above it all tokens are equally likely.
+pub const TEMPERATURE_MAX: f64 = 1e6;
+/// Strongest guidance. Twenty times what anyone uses; keeps guided logits finite.
+pub const CFG_SCALE_MAX: f64 = 100.0;
+
+/// What a caller asks for. `None` takes the default of the model's kind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Positions to generate after the prompt; 0 only fills the prompt's holes.
+    pub gen_length: u32,
+    /// Steps in all. Default: `gen_length`, or the number of holes when that is 0.
+    pub steps: Option<u32>,
+    /// LLaDA: positions a block; more than `gen_length` counts as `gen_length`. Default 32. Dream's
+    /// plain loop has no blocks and takes no notice.
+    pub block_length: Option<u32>,
+    /// Default: `low_confidence` (LLaDA), `entropy` (Dream).
+    pub algorithm: Option<Algorithm>,
+    /// Default: 0 (LLaDA), 0.2 (Dream).
+    pub temperature: Option<f64>,
+    /// Dream. Default: 0.95, or 1 when a temperature is given.
+    pub top_p: Option<f64>,
+    /// Dream. Default 0: off.
+    pub top_k: Option<u32>,
+    /// Dream: above 0, positions are drawn from `softmax(confidence / alg_temp)`. Default 0.
+    pub alg_temp: Option<f64>,
+    /// Dream: the time at which the last step ends. Default 1e-3. LLaDA's loop takes no notice.
+    pub eps: Option<f64>,
+    /// LLaDA: classifier-free guidance; above 0 every step needs a second forward pass.
+    pub cfg_scale: f64,
+    /// Key of the random numbers.
+    pub seed: u64,
+    /// Stop once everything left of the first end token of the generated part is committed.
+    pub early_stop: bool,
+    /// End-of-text tokens are never chosen.
+    pub forbid_end_in_logits: bool,
+    /// LLaDA: end-of-text and end-of-turn tokens count with confidence 0, so they commit last.
+    pub zero_end_confidence: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            gen_length: 128,
+            steps: None,
+            block_length: None,
+            algorithm: None,
+            temperature: None,
+            top_p: None,
+            top_k: None,
+            alg_temp: None,
+            eps: None,
+            cfg_scale: 0.0,
+            seed: 42,
+            early_stop: true,
+            forbid_end_in_logits: false,
+            zero_end_confidence: false,
+        }
+    }
+}
+
+/// Settings that are complete and valid for one kind of model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Schedule {
+    kind: Kind,
+    gen_length: u32,
+    steps: Option<u32>,
+    block_length: u32,
+    algorithm: Algorithm,
+    temperature: f64,
+    top_p: f64,
+    top_k: u32,
+    alg_temp: f64,
+    eps: f64,
+    cfg_scale: f64,
+    seed: u64,
+    early_stop: bool,
+    forbid_end_in_logits: bool,
+    zero_end_confidence: bool,
+}
+
+impl Schedule {
+    /// Completes `settings` with the defaults of `kind`.
+    ///
+    /// # Errors
+    /// A value out of range, an algorithm of the other kind, a setting that `kind` does not know.
+    pub fn new(kind: Kind, settings: &Settings) -> Result<Schedule, Fault> {
+        let schedule = complete(kind, settings);
+        check_counts(settings)?;
+        check_numbers(&schedule)?;
+        check_kind(&schedule)?;
+        Ok(schedule)
+    }
+
+    /// The kind of loop.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Positions to generate after the prompt.
+    pub fn gen_length(&self) -> u32 {
+        self.gen_length
+    }
+
+    /// Steps asked for. `None`: as many as a prompt without a generated part has holes.
+    pub fn steps(&self) -> Option<u32> {
+        self.steps
+    }
+
+    /// Positions a block, `gen_length` at most (1 when that is 0). Dream: `gen_length`.
+    pub fn block_length(&self) -> u32 {
+        self.block_length
+    }
+
+    /// How confidence is measured.
+    pub fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+
+    /// Temperature of the tokens.
+    pub fn temperature(&self) -> f64 {
+        self.temperature
+    }
+
+    /// Share of the probability that is kept; 1 keeps all.
+    pub fn top_p(&self) -> f64 {
+        self.top_p
+    }
+
+    /// Tokens that are kept; 0 keeps all.
+    pub fn top_k(&self) -> u32 {
+        self.top_k
+    }
+
+    /// Temperature of the positions; 0 takes the most confident.
+    pub fn alg_temp(&self) -> f64 {
+        self.alg_temp
+    }
+
+    /// The time at which Dream's last step ends.
+    pub fn eps(&self) -> f64 {
+        self.eps
+    }
+
+    /// Weight of classifier-free guidance. Above 0 each step takes two forward passes.
+    pub fn cfg_scale(&self) -> f64 {
+        self.cfg_scale
+    }
+
+    /// Key of the random numbers.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Whether the run ends at the first end token.
+    pub fn early_stop(&self) -> bool {
+        self.early_stop
+    }
+
+    /// Whether end-of-text tokens are never chosen.
+    pub fn forbid_end_in_logits(&self) -> bool {
+        self.forbid_end_in_logits
+    }
+
+    /// Whether end tokens count with confidence 0.
+    pub fn zero_end_confidence(&self) -> bool {
+        self.zero_end_confidence
+    }
+}
+
+fn complete(kind: Kind, given: &Settings) -> Schedule {
+    let (temperature, top_p, block_length) = match kind {
+        Kind::Llada => (0.0, 1.0, 32),
+        // Greedy Dream-Instruct loses half its accuracy.
+        Kind::Dream => (0.2, 0.95, given.gen_length),
+    };
+    let block_length = match kind {
+        Kind::Llada => given.block_length.unwrap_or(block_length),
+        Kind::Dream => block_length,
+    };
+    // A temperature of the caller's own is not meant to be narrowed by our default.
+    let top_p = if given.temperature.is_some() {
+        1.0
+    } else {
+        top_p
+    };
+    Schedule {
+        kind,
+        gen_length: given.gen_length,
+        steps: given
+            .steps
+            .or((given.gen_length > 0).then_some(given.gen_length)),
+        block_length: block_length.min(given.gen_length).max(1),
+        algorithm: given.algorithm.unwrap_or(kind.algorithms()[0]),
+        temperature: given.temperature.unwrap_or(temperature),
+        top_p: given.top_p.unwrap_or(top_p),
+        top_k: given.top_k.unwrap_or(0),
+        alg_temp: given.alg_temp.unwrap_or(0.0),
+        eps: given.eps.unwrap_or(1e-3),
+        cfg_scale: given.cfg_scale,
+        seed: given.seed,
+        early_stop: given.early_stop,
+        forbid_end_in_logits: given.forbid_end_in_logits,
+        zero_end_confidence: given.zero_end_confidence,
+    }
+}
+
+fn check_counts(given: &Settings) -> Result<(), Fault> {
+    let whole = |setting, value: u32, least: u32, most: u32, allowed| {
+        if (least..=most).contains(&value) {
+            Ok(())
+        } else {
+            Err(Fault::OutOfRange {
+                setting,
+                value: f64::from(value),
+                allowed,
+            })
+        }
+    };
+    whole(
+        "max-tokens",
+        given.gen_length,
+        0,
+        CANVAS_MAX,
+        "at most 1048576",
+    )?;
+    whole(
+        "steps",
+        given.steps.unwrap_or(1),
+        1,
+        STEPS_MAX,
+        "from 1 to 1048576",
+    )?;
+    whole(
+        "block-length",
+        given.block_length.unwrap_or(1),
+        1,
+        u32::MAX,
+        "at least 1",
+    )
+}
+
+fn check_numbers(schedule: &Schedule) -> Result<(), Fault> {
+    // Written so that NaN, which is in no range, is refused.
+    let real = |setting, value: f64, holds: bool, allowed| {
+        if holds {
+            Ok(())
+        } else {
+            Err(Fault::OutOfRange {
+                setting,
+                value,
+                allowed,
+            })
+        }
+    };
+    let hot = |value: f64| (0.0..=TEMPERATURE_MAX).contains(&value);
+    let Schedule {
+        temperature,
+        top_p,
+        alg_temp,
+        eps,
+        cfg_scale,
+        ..
+    } = *schedule;
+    real(
+        "temperature",
+        temperature,
+        hot(temperature),
+        "from 0 to 1000000",
+    )?;
+    real(
+        "top-p",
+        top_p,
+        top_p > 0.0 && top_p <= 1.0,
+        "above 0 and at most 1",
+    )?;
+    real("alg-temp", alg_temp, hot(alg_temp), "from 0 to 1000000")?;
+    // The loop divides by times in f32, where a smaller eps would be 0.
+    let eps_holds = eps >= f64::from(f32::MIN_POSITIVE) && eps < 1.0;
+    real(
+        "eps",
+        eps,
+        eps_holds,
+        "above 0 (at least 1.2e-38) and below 1",
+    )?;
+    real(
+        "cfg-scale",
+        cfg_scale,
+        (0.0..=CFG_SCALE_MAX).contains(&cfg_scale),
+        "from 0 to 100",
+    )
+}
+
+fn check_kind(schedule: &Schedule) -> Result<(), Fault> {
+    let Schedule {
+        kind, algorithm, ..
+    } = *schedule;
+    if algorithm.kind() != kind {
+        return Err(Fault::WrongAlgorithm { algorithm, kind });
+    }
+    let foreign = match kind {
+        Kind::Llada => [
+            ("top-p", schedule.top_p < 1.0),
+            ("top-k", schedule.top_k > 0),
+            ("alg-temp", schedule.alg_temp > 0.0),
+        ],
+        Kind::Dream => [
+            ("cfg-scale", schedule.cfg_scale > 0.0),
+            ("zero-end-confidence", schedule.zero_end_confidence),
+            ("", false),
+        ],
+    };
+    if let Some((setting, _)) = foreign.into_iter().find(|(_, used)| *used) {
+        return Err(Fault::NotForKind { setting, kind });
+    }
+    if algorithm == Algorithm::Origin && schedule.alg_temp > 0.0 {
+        return Err(Fault::AlgTempWithOrigin);
+    }
+    Ok(())
+}

@@ -1,0 +1,186 @@
+//! The tensor table: names, shapes, types, and where the data lie.
+
+use super::caps;
+use super::cursor::Cursor;
+use super::fault::{Fault, TensorFault};
+use super::types::{self, GgmlType};
+
+/// Bytes of the shortest entry: a name of one character, a dimension, a type, an offset.
+const ENTRY_BYTES_MIN: usize = 8 + 1 + 4 + 8 + 4 + 8;
+
+/// One tensor of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TensorInfo {
+    /// Its name.
+    pub name: String,
+    /// Elements along each dimension, the fastest first: `shape[0]` is the length of a row, the
+    /// number of columns. Dimensions that it does not have are 1.
+    pub shape: [u64; 4],
+    /// How many dimensions it has, 1 to 4.
+    pub dims: usize,
+    /// ggml's number of its type; one of [`types`](super::types).
+    pub type_id: u32,
+    /// Index of the part that holds its data.
+    pub part: usize,
+    /// Byte offset of its data from the start of that part.
+    pub offset: usize,
+    /// Bytes of data.
+    pub bytes: usize,
+}
+
+impl TensorInfo {
+    /// Elements of a row.
+    pub fn cols(&self) -> u64 {
+        self.shape[0]
+    }
+
+    /// Rows over all further dimensions.
+    pub fn rows(&self) -> u64 {
+        // The product of all four dimensions fitted 64 bits when the entry was read.
+        self.shape[1..].iter().fold(1, |rows: u64, &dim| rows.saturating_mul(dim))
+    }
+
+    /// Elements in all.
+    pub fn elements(&self) -> u64 {
+        self.rows().saturating_mul(self.cols())
+    }
+
+    /// Bytes of a row.
+    pub fn row_bytes(&self) -> usize {
+        self.bytes / (self.rows().max(1) as usize)
+    }
+
+    /// The dimensions that it has, the fastest first.
+    pub fn dims(&self) -> &[u64] {
+        &self.shape[..self.dims.min(self.shape.len())]
+    }
+
+    /// Its type, if `type_id` is one that ggml defines, as it is for every tensor of a file.
+    pub fn ggml_type(&self) -> Option<&'static GgmlType> {
+        types::by_id(self.type_id)
+    }
+
+    /// The name of its type.
+    pub fn type_name(&self) -> &'static str {
+        self.ggml_type().map_or("unknown", |ty| ty.name)
+    }
+
+    /// The fault of having the name of another tensor.
+    pub(super) fn duplicate(&self) -> Fault {
+        Fault::tensor(&self.name, TensorFault::Duplicate)
+    }
+}
+
+/// A tensor as the table has it: `offset` counts from the start of the data section.
+struct Entry {
+    info: TensorInfo,
+    offset: u64,
+    bytes: u64,
+}
+
+/// Reads `count` entries at `cursor` and checks them against each other and the part.
+///
+/// `alignment` is the part's, in bytes. Gives the tensors in the file's order and the byte offset
+/// of the data section.
+pub fn read_table(
+    cursor: &mut Cursor<'_>,
+    count: u64,
+    alignment: u32,
+) -> Result<(Vec<TensorInfo>, usize), Fault> {
+    let mut entries = Vec::with_capacity((count as usize).min(cursor.left() / ENTRY_BYTES_MIN));
+    for _ in 0..count {
+        entries.push(Entry::read(cursor)?);
+    }
+    let data_start = cursor.at().next_multiple_of(alignment as usize);
+    let part_bytes = cursor.at() + cursor.left();
+    let data_bytes = part_bytes.saturating_sub(data_start) as u64;
+    let tensors = entries
+        .into_iter()
+        .map(|entry| entry.placed(alignment, data_start, data_bytes))
+        .collect::<Result<Vec<_>, _>>()?;
+    check_overlap(&tensors)?;
+    Ok((tensors, data_start))
+}
+
+impl Entry {
+    fn read(cursor: &mut Cursor<'_>) -> Result<Self, Fault> {
+        let name = cursor.name(caps::TENSOR_NAME_BYTES_MAX, "tensor name")?;
+        let fault = |fault| Fault::tensor(name, fault);
+        let dims = cursor.u32("number of dimensions of a tensor")?;
+        if dims == 0 || dims > caps::DIMS_MAX {
+            return Err(fault(TensorFault::Dims { found: dims }));
+        }
+        let dims = dims as usize;
+        let mut shape = [1; 4];
+        for (axis, length) in shape[..dims].iter_mut().enumerate() {
+            *length = cursor.u64("dimension of a tensor")?;
+            if *length == 0 {
+                return Err(fault(TensorFault::DimZero { axis }));
+            }
+        }
+        let type_id = cursor.u32("type of a tensor")?;
+        let offset = cursor.u64("offset of a tensor")?;
+        let bytes = data_bytes(shape, type_id).map_err(fault)?;
+        let name = name.to_owned();
+        let info = TensorInfo { name, shape, dims, type_id, part: 0, offset: 0, bytes: 0 };
+        Ok(Self { info, offset, bytes })
+    }
+
+    /// The tensor at its place in the part, whose data section starts at byte `data_start` and
+    /// has `data_bytes` bytes.
+    fn placed(
+        self,
+        alignment: u32,
+        data_start: usize,
+        data_bytes: u64,
+    ) -> Result<TensorInfo, Fault> {
+        let Self { mut info, offset, bytes } = self;
+        if !offset.is_multiple_of(u64::from(alignment)) {
+            let fault = TensorFault::Misaligned { offset, alignment };
+            return Err(Fault::tensor(&info.name, fault));
+        }
+        match offset.checked_add(bytes) {
+            // Both are at most `data_bytes`, which came from a `usize`.
+            Some(end) if end <= data_bytes => {
+                info.offset = data_start + offset as usize;
+                info.bytes = bytes as usize;
+                Ok(info)
+            }
+            _ => {
+                let fault = TensorFault::OutOfFile { offset, bytes, data_bytes };
+                Err(Fault::tensor(&info.name, fault))
+            }
+        }
+    }
+}
+
+/// Bytes of a tensor of this shape and type. The number of its elements fits 63 bits, so that a
+/// signed index can hold it, as ggml asks.
+fn data_bytes(shape: [u64; 4], type_id: u32) -> Result<u64, TensorFault> {
+    let ty = types::by_id(type_id).ok_or(TensorFault::TypeUnknown { id: type_id })?;
+    let cols = shape[0];
+    if !cols.is_multiple_of(ty.block_len) {
+        let (type_name, block_len) = (ty.name, ty.block_len);
+        return Err(TensorFault::RowBlock { cols, type_name, block_len });
+    }
+    let product =
+        |first: u64| shape[1..].iter().try_fold(first, |product, &dim| product.checked_mul(dim));
+    product(cols)
+        .filter(|&elements| elements <= i64::MAX as u64)
+        .and_then(|_| product((cols / ty.block_len).checked_mul(ty.block_bytes)?))
+        .ok_or(TensorFault::ShapeOverflow { shape })
+}
+
+/// Refuses a tensor that starts before the one in front of it ends.
+fn check_overlap(tensors: &[TensorInfo]) -> Result<(), Fault> {
+    let mut by_offset: Vec<&TensorInfo> = tensors.iter().collect();
+    by_offset.sort_unstable_by_key(|tensor| tensor.offset);
+    for pair in by_offset.windows(2) {
+        let [first, second] = pair else { continue };
+        if second.offset < first.offset + first.bytes {
+            let other = first.name.clone();
+            return Err(Fault::tensor(&second.name, TensorFault::Overlap { other }));
+        }
+    }
+    Ok(())
+}
