@@ -25,10 +25,7 @@ pub fn forbidden(source: &Source, edges: &[(&str, &[&str])]) -> Vec<Offence> {
         return named_crates(source);
     };
     let Some((_, allowed)) = edges.iter().find(|(name, _)| *name == part) else {
-        return vec![Offence::at(
-            0,
-            format!("part {part} is not in the table of edges"),
-        )];
+        return vec![Offence::at(0, format!("part {part} is not in the table of edges"))];
     };
     let mut found = Vec::new();
     for (line, target) in targets(source, part, edges) {
@@ -49,35 +46,20 @@ fn part(path: &str) -> Option<&str> {
 
 /// `dllm-` dependencies of the crates that may have none.
 fn forbidden_dependencies(source: &Source) -> Vec<Offence> {
-    if !GROUND
-        .iter()
-        .any(|(folder, _)| source.path.starts_with(folder))
-    {
+    if !GROUND.iter().any(|(folder, _)| source.path.starts_with(folder)) {
         return Vec::new();
     }
     let ours = |line: &&String| line.starts_with("dllm-") || line.contains(".dllm-");
-    let lines = source
-        .text
-        .iter()
-        .enumerate()
-        .filter(|(_, line)| ours(line));
-    lines
-        .map(|(i, _)| Offence::at(i, "depends on nothing of ours"))
-        .collect()
+    let lines = source.text.iter().enumerate().filter(|(_, line)| ours(line));
+    lines.map(|(i, _)| Offence::at(i, "depends on nothing of ours")).collect()
 }
 
 /// The same in the code of those crates.
 fn named_crates(source: &Source) -> Vec<Offence> {
-    let own = if source.path.starts_with("arena/") {
-        "dllm_arena"
-    } else {
-        "dllm_c"
-    };
+    let own = if source.path.starts_with("arena/") { "dllm_arena" } else { "dllm_c" };
     let mut found = Vec::new();
     for (index, line) in source.product_code() {
-        let named = CRATES
-            .iter()
-            .filter(|(name, _)| !occurrences(line, name).is_empty());
+        let named = CRATES.iter().filter(|(name, _)| !occurrences(line, name).is_empty());
         let foreign = named.filter(|(name, _)| !name.starts_with(own));
         found.extend(foreign.map(|(name, _)| Offence::at(index, format!("may not use {name}"))));
     }
@@ -97,11 +79,7 @@ fn targets(source: &Source, own: &str, edges: &[(&str, &[&str])]) -> Vec<(usize,
     for (name, word) in CRATES {
         for at in occurrences(&code, name) {
             let paths = paths_after(&code[at + name.len()..]);
-            let whole = if paths.is_empty() {
-                vec![String::new()]
-            } else {
-                paths
-            };
+            let whole = if paths.is_empty() { vec![String::new()] } else { paths };
             let named = |path: String| format!("{word}::{path}").trim_end_matches(':').to_string();
             found.extend(whole.into_iter().map(|path| (line_of(at), named(path))));
         }
@@ -167,16 +145,12 @@ fn tree(text: &str) -> (Vec<String>, &str) {
     if let Some(after) = rest.trim_start().strip_prefix("::") {
         let (branches, rest) = tree(after);
         if !branches.is_empty() {
-            return (
-                branches.iter().map(|b| format!("{name}::{b}")).collect(),
-                rest,
-            );
+            return (branches.iter().map(|b| format!("{name}::{b}")).collect(), rest);
         }
         return (vec![name.to_string()], rest);
     }
     let renamed = rest.trim_start().strip_prefix("as ");
-    let rest = renamed.map_or(rest, |after| {
-        after.trim_start_matches(|c: char| c != ',' && c != '}')
-    });
+    let rest =
+        renamed.map_or(rest, |after| after.trim_start_matches(|c: char| c != ',' && c != '}'));
     (vec![name.to_string()], rest)
 }

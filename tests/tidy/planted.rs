@@ -5,10 +5,7 @@ use crate::{edges, rules};
 
 /// The lines at which a rule objects to a text.
 fn lines(path: &str, text: &str, rule: impl Fn(&Source) -> Vec<Offence>) -> Vec<usize> {
-    rule(&Source::new(path, text))
-        .iter()
-        .map(|offence| offence.line)
-        .collect()
+    rule(&Source::new(path, text)).iter().map(|offence| offence.line).collect()
 }
 
 #[test]
@@ -18,11 +15,7 @@ fn code_is_told_from_comments_and_strings() {
     let source = Source::new("src/a.rs", text);
     assert_eq!(source.code[0].trim_end(), "let a = \"         \";");
     assert_eq!(source.comments[0].trim(), "// c \"q\"");
-    assert!(
-        source.code[1].starts_with("let b = r          #; "),
-        "{}",
-        source.code[1]
-    );
+    assert!(source.code[1].starts_with("let b = r          #; "), "{}", source.code[1]);
     assert!(source.code[1].ends_with('g') && !source.code[1].contains('f'));
     assert!(source.code[2].contains("fn h<'a>(i: &'a str) {}"));
 }
@@ -31,9 +24,7 @@ fn code_is_told_from_comments_and_strings() {
 fn test_items_are_told_from_the_rest() {
     let text = "//! a\nfn f() {}\n#[cfg(test)]\nmod tests {\n    fn g() { if x {} }\n}\nfn h() {}\n\
                 #[cfg(test)]\nmod more;\nfn i() {}\n";
-    let expected = [
-        false, false, true, true, true, true, false, true, true, false,
-    ];
+    let expected = [false, false, true, true, true, true, false, true, true, false];
     assert_eq!(Source::new("src/a.rs", text).test, expected);
     assert!(Source::new("tests/a.rs", "fn f() {}\n").test[0]);
     assert!(Source::new("src/a/tests.rs", "fn f() {}\n").test[0]);
@@ -43,10 +34,7 @@ fn test_items_are_told_from_the_rest() {
 fn long_lines_are_caught() {
     let text = format!("{}\n{}\n", "é".repeat(10), "x".repeat(11));
     assert_eq!(lines("src/a.rs", &text, |s| rules::long_lines(s, 10)), [2]);
-    assert_eq!(
-        lines("tools/a.py", &text, |s| rules::long_lines(s, 10)),
-        [2]
-    );
+    assert_eq!(lines("tools/a.py", &text, |s| rules::long_lines(s, 10)), [2]);
     assert!(lines("README.md", &text, |s| rules::long_lines(s, 10)).is_empty());
 }
 
@@ -60,10 +48,7 @@ fn long_functions_are_caught() {
 
 #[test]
 fn long_files_are_caught() {
-    assert_eq!(
-        lines("src/a.rs", "a\nb\nc\n", |s| rules::long_file(s, 2)),
-        [3]
-    );
+    assert_eq!(lines("src/a.rs", "a\nb\nc\n", |s| rules::long_file(s, 2)), [3]);
     assert!(lines("src/a.rs", "a\nb\n", |s| rules::long_file(s, 2)).is_empty());
 }
 
@@ -72,20 +57,14 @@ fn leftovers_are_caught() {
     let mark = concat!("TO", "DO");
     let text = format!("// {mark}: later\nlet a = \"{mark}\";\ntodo!();\n#[ignore]\nfn f() {{}}\n");
     assert_eq!(lines("src/a.rs", &text, rules::leftovers), [1, 3, 4]);
-    assert_eq!(
-        lines("tools/a.md", &format!("a\n{mark}\n"), rules::leftovers),
-        [2]
-    );
+    assert_eq!(lines("tools/a.md", &format!("a\n{mark}\n"), rules::leftovers), [2]);
 }
 
 #[test]
 fn banned_names_are_caught() {
     let catches = |path: &str, line: &str| !lines(path, line, rules::banned_names).is_empty();
     assert!(catches("src/step.rs", "let a = b.exp();"));
-    assert!(catches(
-        "kernels/cpu/src/norm.rs",
-        "let a = x.map(f32::tanh);"
-    ));
+    assert!(catches("kernels/cpu/src/norm.rs", "let a = x.map(f32::tanh);"));
     assert!(catches("kernels/cpu/src/norm.rs", "let a = x.powi(2);"));
     assert!(catches("src/step.rs", "use crossbeam_channel::bounded;"));
     assert!(catches("src/sample/mod.rs", "let a = half.to_f32();"));
@@ -93,18 +72,9 @@ fn banned_names_are_caught() {
     assert!(catches("src/gguf/mod.rs", "println!();"));
     assert!(!catches("src/cli/run.rs", "println!();"));
     assert!(!catches("src/gguf/mod.rs", "// println!();"));
-    assert!(!catches(
-        "src/vocab/mod.rs",
-        "use std::collections::HashMap;"
-    ));
-    assert!(!catches(
-        "src/step.rs",
-        "let a = libm::expf(b); self.expect_more();"
-    ));
-    assert!(!catches(
-        "src/step.rs",
-        "#[cfg(test)]\nmod tests {\n    fn f() { b.exp(); }\n}"
-    ));
+    assert!(!catches("src/vocab/mod.rs", "use std::collections::HashMap;"));
+    assert!(!catches("src/step.rs", "let a = libm::expf(b); self.expect_more();"));
+    assert!(!catches("src/step.rs", "#[cfg(test)]\nmod tests {\n    fn f() { b.exp(); }\n}"));
     assert!(!catches("tests/a.rs", "let a = b.exp();"));
 }
 
@@ -114,10 +84,7 @@ fn unreasoned_panics_are_caught() {
                 // Cannot fail: checked above.\nlet e = f\n    .expect(\"g\");\n\
                 // Other.\npanic!();\nlet h = i.unwrap_or(0);\n";
     assert_eq!(lines("src/a.rs", text, rules::unreasoned_panics), [1, 7]);
-    assert_eq!(
-        lines("arena/src/a.rs", text, rules::unreasoned_panics),
-        [1, 7]
-    );
+    assert_eq!(lines("arena/src/a.rs", text, rules::unreasoned_panics), [1, 7]);
     assert!(lines("tests/a.rs", text, rules::unreasoned_panics).is_empty());
     let text = "/// # Panics\n/// If so.\n#[inline]\npub fn f() {\n    panic!();\n}\n\n\
                 /// Other.\npub fn g() {\n    panic!();\n}\n";
@@ -145,64 +112,28 @@ fn forbidden_edges_are_caught() {
     assert_eq!(plan("use crate::Engine;\n"), [1]);
     assert_eq!(plan("use dllm_arena::region::Region;\n"), [1]);
     assert_eq!(plan("use dllm_arena as memory;\n"), [1]);
-    assert_eq!(
-        plan("use dllm_arena::{layout::A, B as C, layout::D};\n"),
-        [1]
-    );
+    assert_eq!(plan("use dllm_arena::{layout::A, B as C, layout::D};\n"), [1]);
     assert_eq!(plan("use dllm_cpu::Dtype;\n"), [1]);
-    assert_eq!(
-        catches("src/gguf/keys.rs", "use super::super::model::Config;\n"),
-        [1]
-    );
+    assert_eq!(catches("src/gguf/keys.rs", "use super::super::model::Config;\n"), [1]);
     assert_eq!(catches("src/cli/run.rs", "use crate::gguf;\n"), [1]);
     assert_eq!(catches("src/new.rs", "\n"), [1]);
     assert_eq!(catches("arena/src/a.rs", "use dllm_cpu::A;\n"), [1]);
     assert_eq!(catches("kernels/cpu/src/a.rs", "use dllm_arena::A;\n"), [1]);
-    assert_eq!(
-        catches(
-            "kernels/cpu/Cargo.toml",
-            "[dependencies]\ndllm-arena = \"1\"\n"
-        ),
-        [2]
-    );
+    assert_eq!(catches("kernels/cpu/Cargo.toml", "[dependencies]\ndllm-arena = \"1\"\n"), [2]);
 }
 
 #[test]
 fn allowed_edges_pass() {
     let passes =
         |path: &str, text: &str| lines(path, text, |s| edges::forbidden(s, EDGES)).is_empty();
-    assert!(passes(
-        "src/plan.rs",
-        "use crate::model::{Config, Handle};\nuse crate::plan::part;\n"
-    ));
-    assert!(passes(
-        "src/plan.rs",
-        "use dllm_arena::layout::{Layout, Span as Other};\n"
-    ));
-    assert!(passes(
-        "src/plan.rs",
-        "//! crate::gguf\nlet a = \"crate::gguf\";\nuse std::gguf;\n"
-    ));
-    assert!(passes(
-        "src/plan.rs",
-        "#[cfg(test)]\nmod tests {\n    use crate::gguf::A;\n}\n"
-    ));
-    assert!(passes(
-        "src/plan/table.rs",
-        "use super::{Plan, gguf};\npub(crate) fn f() {}\n"
-    ));
-    assert!(passes(
-        "src/cli/run.rs",
-        "use crate::cli::Flags;\nuse dllm_rt::gguf::Header;\n"
-    ));
-    assert!(passes(
-        "src/main.rs",
-        "mod cli;\nfn main() { cli::run(crate::Exit) }\n"
-    ));
-    assert!(passes(
-        "kernels/cpu/src/a.rs",
-        "//! dllm_arena\nuse crate::dtype::*;\n"
-    ));
+    assert!(passes("src/plan.rs", "use crate::model::{Config, Handle};\nuse crate::plan::part;\n"));
+    assert!(passes("src/plan.rs", "use dllm_arena::layout::{Layout, Span as Other};\n"));
+    assert!(passes("src/plan.rs", "//! crate::gguf\nlet a = \"crate::gguf\";\nuse std::gguf;\n"));
+    assert!(passes("src/plan.rs", "#[cfg(test)]\nmod tests {\n    use crate::gguf::A;\n}\n"));
+    assert!(passes("src/plan/table.rs", "use super::{Plan, gguf};\npub(crate) fn f() {}\n"));
+    assert!(passes("src/cli/run.rs", "use crate::cli::Flags;\nuse dllm_rt::gguf::Header;\n"));
+    assert!(passes("src/main.rs", "mod cli;\nfn main() { cli::run(crate::Exit) }\n"));
+    assert!(passes("kernels/cpu/src/a.rs", "//! dllm_arena\nuse crate::dtype::*;\n"));
     assert!(passes("tests/a.rs", "use dllm_arena::A;\n"));
 }
 
@@ -222,10 +153,7 @@ fn missing_openings_are_caught() {
     assert!(caught("src/a.rs", "use b;\n//! c\n"));
     assert!(!caught("src/a.rs", "//! c\nuse b;\n"));
     assert!(caught("tools/a.py", "#!/usr/bin/env python3\nimport b\n"));
-    assert!(!caught(
-        "tools/a.py",
-        "#!/usr/bin/env python3\n\"\"\"c\"\"\"\n"
-    ));
+    assert!(!caught("tools/a.py", "#!/usr/bin/env python3\n\"\"\"c\"\"\"\n"));
     assert!(caught(".ci/run", "#!/usr/bin/env bash\nset -e\n"));
     assert!(!caught(".ci/run", "#!/usr/bin/env bash\n# c\n"));
 }
@@ -235,10 +163,7 @@ fn places_are_caught() {
     let path = concat!("/ho", "me/me/model.gguf");
     let text = format!("// {path}\nlet a = \"{path}\";\nlet b = \"../c/d\";\n");
     assert_eq!(lines("src/a.rs", &text, rules::places), [1, 2]);
-    assert_eq!(
-        lines("Cargo.toml", concat!("# crates", ".io\n"), rules::places),
-        [1]
-    );
+    assert_eq!(lines("Cargo.toml", concat!("# crates", ".io\n"), rules::places), [1]);
 }
 
 #[test]

@@ -13,22 +13,10 @@ struct Ban {
 
 const EVERYWHERE: &[&str] = &["src/", "arena/src/", "kernels/"];
 const STEP_PATH: &[&str] = &["src/step", "src/denoise", "src/sample", "src/team"];
-const ORDERED: &[&str] = &[
-    "src/plan",
-    "src/step",
-    "src/denoise",
-    "src/sample",
-    "src/team",
-    "src/repack",
-    "kernels/",
-];
-const SPEAKERS: &[&str] = &[
-    "src/main.rs",
-    "src/cli",
-    "src/serve",
-    "src/profile",
-    "kernels/cuda/build.rs",
-];
+const ORDERED: &[&str] =
+    &["src/plan", "src/step", "src/denoise", "src/sample", "src/team", "src/repack", "kernels/"];
+const SPEAKERS: &[&str] =
+    &["src/main.rs", "src/cli", "src/serve", "src/profile", "kernels/cuda/build.rs"];
 
 const CHANNEL: &str = "channels allocate; workers meet at the team's counter and barrier";
 const HALF: &str = "half floats are converted at load";
@@ -37,21 +25,11 @@ const QUIET: &str = "a library does not print; return an error or call the calle
 const MATH: &str = "differs between platforms; use libm or the kernels' own polynomials";
 
 const fn ban(name: &'static str, below: &'static [&'static str], why: &'static str) -> Ban {
-    Ban {
-        name,
-        below,
-        except: &[],
-        why,
-    }
+    Ban { name, below, except: &[], why }
 }
 
 const fn speech(name: &'static str) -> Ban {
-    Ban {
-        name,
-        below: EVERYWHERE,
-        except: SPEAKERS,
-        why: QUIET,
-    }
+    Ban { name, below: EVERYWHERE, except: SPEAKERS, why: QUIET }
 }
 
 const fn math(name: &'static str) -> Ban {
@@ -62,7 +40,7 @@ const fn math(name: &'static str) -> Ban {
 const BANS: &[Ban] = &[
     ban("crossbeam_channel", EVERYWHERE, CHANNEL),
     ban("crossbeam::channel", EVERYWHERE, CHANNEL),
-    ban("mpsc", &["src/step", "src/denoise", "src/sample", "src/team", "kernels/"], CHANNEL),
+    ban("mpsc", &["src/step", "src/denoise", "src/sample", "kernels/"], CHANNEL),
     ban(".to_f32()", STEP_PATH, HALF),
     ban("f16::from_bits", STEP_PATH, HALF),
     ban("HashMap", ORDERED, ORDER),
@@ -79,26 +57,16 @@ const BANS: &[Ban] = &[
     math("f64::cos"), math("f64::tanh"), math("f64::powi"), math("f32::powi"),
 ];
 
-/// Calls that panic. Each needs a comment beside or right above it that begins with `REASON`, or
+/// Calls that panic, save `unreachable!` with its reason as the message. Each needs a comment beside or right above it that begins with `REASON`, or
 /// stands in a function whose documentation has a section `CONTRACT`: a check of the caller.
-const PANICS: &[&str] = &[
-    ".unwrap()",
-    ".expect(",
-    ".unwrap_err()",
-    ".expect_err(",
-    "panic!",
-    "unreachable!",
-];
+const PANICS: &[&str] =
+    &[".unwrap()", ".expect(", ".unwrap_err()", ".expect_err(", "panic!", "unreachable!()"];
 const REASON: &str = "Cannot fail:";
 const CONTRACT: &str = "# Panics";
 
 /// Marks of unfinished work in prose, put together here so that this file holds none.
-const LEFT_IN_PROSE: &[&str] = &[
-    concat!("TO", "DO"),
-    concat!("FIX", "ME"),
-    concat!("XX", "X"),
-    concat!("HA", "CK"),
-];
+const LEFT_IN_PROSE: &[&str] =
+    &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X"), concat!("HA", "CK")];
 const LEFT_IN_CODE: &[&str] = &["todo!", "unimplemented!", "dbg!", "#[ignore"];
 
 /// Places that exist on one machine only, and hosts that a build must not name.
@@ -120,14 +88,9 @@ pub fn long_lines(source: &Source, max: usize) -> Vec<Offence> {
     if source.path.ends_with(".md") {
         return Vec::new();
     }
-    let lengths = source
-        .text
-        .iter()
-        .map(|line| line.chars().count())
-        .enumerate();
+    let lengths = source.text.iter().map(|line| line.chars().count()).enumerate();
     let long = lengths.filter(|(_, columns)| *columns > max);
-    long.map(|(i, columns)| Offence::at(i, format!("{columns} columns, at most {max}")))
-        .collect()
+    long.map(|(i, columns)| Offence::at(i, format!("{columns} columns, at most {max}"))).collect()
 }
 
 /// Files of more than `max` lines.
@@ -136,10 +99,7 @@ pub fn long_file(source: &Source, max: usize) -> Vec<Offence> {
     if source.path.ends_with(".md") || lines <= max {
         return Vec::new();
     }
-    vec![Offence::at(
-        max,
-        format!("{lines} lines in the file, at most {max}"),
-    )]
+    vec![Offence::at(max, format!("{lines} lines in the file, at most {max}"))]
 }
 
 /// Rust functions of more than `max` lines, from `fn` to the closing brace.
@@ -167,19 +127,11 @@ pub fn long_functions(source: &Source, max: usize) -> Vec<Offence> {
 pub fn leftovers(source: &Source) -> Vec<Offence> {
     let mut found = Vec::new();
     for (index, code) in source.code.iter().enumerate() {
-        let prose = if source.is_rust() {
-            &source.comments[index]
-        } else {
-            &source.text[index]
-        };
+        let prose = if source.is_rust() { &source.comments[index] } else { &source.text[index] };
         let marks = LEFT_IN_PROSE.iter().filter(|mark| contains(prose, mark));
-        let calls = LEFT_IN_CODE
-            .iter()
-            .filter(|name| source.is_rust() && contains(code, name));
+        let calls = LEFT_IN_CODE.iter().filter(|name| source.is_rust() && contains(code, name));
         found.extend(
-            marks
-                .chain(calls)
-                .map(|name| Offence::at(index, format!("left over: {name}"))),
+            marks.chain(calls).map(|name| Offence::at(index, format!("left over: {name}"))),
         );
     }
     found
@@ -189,16 +141,11 @@ pub fn leftovers(source: &Source) -> Vec<Offence> {
 pub fn banned_names(source: &Source) -> Vec<Offence> {
     let below = |folders: &[&str]| folders.iter().any(|folder| source.path.starts_with(folder));
     let mut found = Vec::new();
-    for ban in BANS
-        .iter()
-        .filter(|ban| below(ban.below) && !below(ban.except))
-    {
+    for ban in BANS.iter().filter(|ban| below(ban.below) && !below(ban.except)) {
         if !source.is_product() {
             continue;
         }
-        let lines = source
-            .product_code()
-            .filter(|(_, line)| contains(line, ban.name));
+        let lines = source.product_code().filter(|(_, line)| contains(line, ban.name));
         found.extend(lines.map(|(i, _)| Offence::at(i, format!("{}: {}", ban.name, ban.why))));
     }
     found
@@ -236,9 +183,7 @@ fn has_reason(source: &Source, index: usize) -> bool {
 fn has_contract(source: &Source, index: usize) -> bool {
     let opens_here = |&line: &usize| {
         let columns = occurrences(&source.code[line], "fn");
-        columns
-            .first()
-            .is_some_and(|&column| item_end(&source.code, line, column) >= index)
+        columns.first().is_some_and(|&column| item_end(&source.code, line, column) >= index)
     };
     let Some(opening) = (0..=index).rev().find(opens_here) else {
         return false;
@@ -247,9 +192,7 @@ fn has_contract(source: &Source, index: usize) -> bool {
         let code = source.code[line].trim();
         !source.text[line].trim().is_empty() && (code.is_empty() || code.starts_with('#'))
     });
-    above
-        .into_iter()
-        .any(|line| source.comments[line].contains(CONTRACT))
+    above.into_iter().any(|line| source.comments[line].contains(CONTRACT))
 }
 
 fn ends_statement(line: &str) -> bool {
@@ -262,11 +205,7 @@ pub fn stray_unsafe(source: &Source, folders: &[&str]) -> Vec<Offence> {
     if !source.is_rust() || folders.iter().any(|folder| source.path.starts_with(folder)) {
         return Vec::new();
     }
-    let lines = source
-        .code
-        .iter()
-        .enumerate()
-        .filter(|(_, line)| contains(line, "unsafe"));
+    let lines = source.code.iter().enumerate().filter(|(_, line)| contains(line, "unsafe"));
     lines
         .map(|(i, _)| Offence::at(i, format!("unsafe is for {} only", folders.join(", "))))
         .collect()
@@ -274,16 +213,9 @@ pub fn stray_unsafe(source: &Source, folders: &[&str]) -> Vec<Offence> {
 
 /// Files that do not open with a line that says what they are.
 pub fn missing_opening(source: &Source) -> Vec<Offence> {
-    let extension = source
-        .path
-        .rsplit_once('.')
-        .map_or("", |(_, extension)| extension);
+    let extension = source.path.rsplit_once('.').map_or("", |(_, extension)| extension);
     let is_shebang = |line: &&String| line.starts_with("#!/");
-    let first = source
-        .text
-        .iter()
-        .find(|line| !is_shebang(line))
-        .map_or("", String::as_str);
+    let first = source.text.iter().find(|line| !is_shebang(line)).map_or("", String::as_str);
     let (opening, kind): (&[&str], _) = match extension {
         "rs" => (&["//! "], "a `//!` line"),
         "py" => (&["\"\"\""], "a docstring"),
@@ -295,10 +227,7 @@ pub fn missing_opening(source: &Source) -> Vec<Offence> {
     if opening.iter().any(|start| first.starts_with(start)) {
         return Vec::new();
     }
-    vec![Offence::at(
-        0,
-        format!("does not open with {kind} that says what it is"),
-    )]
+    vec![Offence::at(0, format!("does not open with {kind} that says what it is"))]
 }
 
 /// Absolute paths and registries' hosts, in strings and prose too.
@@ -313,18 +242,14 @@ pub fn places(source: &Source) -> Vec<Offence> {
 
 /// What is missing from or strange in the names of the top level; dotfiles are free.
 pub fn top_level(names: &[String], required: &[&str], also: &[&str]) -> Vec<String> {
-    let missing = required
-        .iter()
-        .filter(|name| !names.iter().any(|other| other == *name));
+    let missing = required.iter().filter(|name| !names.iter().any(|other| other == *name));
     let strange = names.iter().filter(|name| {
         !name.starts_with('.')
             && !required.contains(&name.as_str())
             && !also.contains(&name.as_str())
     });
     let missing = missing.map(|name| format!("{name} is missing from the top level"));
-    missing
-        .chain(strange.map(|name| format!("{name} has no place on the top level")))
-        .collect()
+    missing.chain(strange.map(|name| format!("{name} has no place on the top level"))).collect()
 }
 
 fn contains(line: &str, name: &str) -> bool {

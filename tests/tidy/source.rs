@@ -6,9 +6,7 @@ use std::path::Path;
 /// Folders that hold what programs wrote, not what people did.
 const GENERATED: &[&str] = &["target", "corpus", "artifacts", "coverage", "__pycache__"];
 /// What the rules read; anything else is data.
-const TEXT: &[&str] = &[
-    "rs", "toml", "md", "py", "sh", "c", "cpp", "h", "cu", "cuh", "yml",
-];
+const TEXT: &[&str] = &["rs", "toml", "md", "py", "sh", "c", "cpp", "h", "cu", "cuh", "yml"];
 
 /// Something that a rule does not allow.
 pub struct Offence {
@@ -20,10 +18,7 @@ pub struct Offence {
 impl Offence {
     /// At a line counted from zero.
     pub fn at(index: usize, what: impl Into<String>) -> Self {
-        Offence {
-            line: index + 1,
-            what: what.into(),
-        }
+        Offence { line: index + 1, what: what.into() }
     }
 }
 
@@ -41,23 +36,14 @@ pub struct Source {
 
 impl Source {
     pub fn new(path: &str, text: &str) -> Self {
-        let (code, comments) = if path.ends_with(".rs") {
-            split(text)
-        } else {
-            (text.to_string(), String::new())
-        };
+        let (code, comments) =
+            if path.ends_with(".rs") { split(text) } else { (text.to_string(), String::new()) };
         let lines = |text: &str| text.lines().map(str::to_string).collect::<Vec<_>>();
         let (text, code) = (lines(text), lines(&code));
         let mut comments = lines(&comments);
         comments.resize(text.len(), String::new());
         let test = test_lines(path, &code);
-        Source {
-            path: path.to_string(),
-            text,
-            code,
-            comments,
-            test,
-        }
+        Source { path: path.to_string(), text, code, comments, test }
     }
 
     pub fn is_rust(&self) -> bool {
@@ -66,9 +52,8 @@ impl Source {
 
     /// Whether the file is part of a crate that users run, as opposed to tests and tools.
     pub fn is_product(&self) -> bool {
-        let in_product = ["src/", "arena/src/", "kernels/"]
-            .iter()
-            .any(|f| self.path.starts_with(f));
+        let in_product =
+            ["src/", "arena/src/", "kernels/"].iter().any(|f| self.path.starts_with(f));
         self.is_rust() && in_product && !is_test_file(&self.path)
     }
 
@@ -84,11 +69,7 @@ pub fn tree(root: &Path) -> Vec<Source> {
     let mut found = Vec::new();
     collect(root, "", &mut found);
     found.sort_by(|a, b| a.path.cmp(&b.path));
-    assert!(
-        found.len() > 10,
-        "the walk found next to nothing below {}",
-        root.display()
-    );
+    assert!(found.len() > 10, "the walk found next to nothing below {}", root.display());
     found
 }
 
@@ -119,9 +100,8 @@ fn is_text(path: &str) -> bool {
 pub fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder)
         .unwrap_or_else(|fault| panic!("{} cannot be listed: {fault}", folder.display()));
-    let mut names: Vec<String> = entries
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
 }
@@ -143,9 +123,7 @@ pub fn data_bytes(folder: &Path) -> u64 {
 fn is_test_file(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let folders: Vec<&str> = path.split('/').collect();
-    ["tests", "benches", "fuzz"]
-        .iter()
-        .any(|folder| folders.contains(folder))
+    ["tests", "benches", "fuzz"].iter().any(|folder| folders.contains(folder))
         || name == "tests.rs"
         || name.ends_with("_tests.rs")
 }
@@ -161,9 +139,7 @@ fn test_lines(path: &str, code: &[String]) -> Vec<bool> {
             continue;
         }
         let column = line.find("#[cfg(").unwrap_or(0);
-        let after_attribute = line[column..]
-            .find(']')
-            .map_or(line.len(), |end| column + end + 1);
+        let after_attribute = line[column..].find(']').map_or(line.len(), |end| column + end + 1);
         let last = item_end(code, first, after_attribute);
         test[first..=last].fill(true);
     }
@@ -228,10 +204,7 @@ fn token(symbols: &[char], at: usize) -> (usize, Kind) {
     match (peek(0), peek(1)) {
         ('/', '/') => {
             let length = symbols[at..].iter().position(|&s| s == '\n');
-            (
-                length.map_or(symbols.len(), |length| at + length),
-                Kind::Comment,
-            )
+            (length.map_or(symbols.len(), |length| at + length), Kind::Comment)
         }
         ('/', '*') => (block_comment_end(symbols, at), Kind::Comment),
         ('"', _) => (quoted_end(symbols, at, '"'), Kind::Literal),
@@ -278,11 +251,7 @@ fn raw_string_end(symbols: &[char], at: usize) -> Option<usize> {
     }
     let mut here = at + hashes + 1;
     while here < symbols.len() {
-        let closing = symbols[here + 1..]
-            .iter()
-            .take(hashes)
-            .filter(|&&s| s == '#')
-            .count();
+        let closing = symbols[here + 1..].iter().take(hashes).filter(|&&s| s == '#').count();
         if symbols[here] == '"' && closing == hashes {
             return Some(here + 1 + hashes);
         }

@@ -12,16 +12,8 @@ fn detected() -> Vec<&'static str> {
         && is_x86_feature_detected!("avx512vnni")
         && is_x86_feature_detected!("avx512vl")
         && is_x86_feature_detected!("avx512bw");
-    let all = [
-        ("scalar", true),
-        ("avx2", avx2),
-        ("avxvnni", avxvnni),
-        ("avx512vnni", avx512vnni),
-    ];
-    all.into_iter()
-        .filter(|(_, has)| *has)
-        .map(|(name, _)| name)
-        .collect()
+    let all = [("scalar", true), ("avx2", avx2), ("avxvnni", avxvnni), ("avx512vnni", avx512vnni)];
+    all.into_iter().filter(|(_, has)| *has).map(|(name, _)| name).collect()
 }
 
 /// The same from the operating system's list of CPU flags; nothing where there is none.
@@ -33,18 +25,8 @@ fn listed_by_the_system() -> Option<Vec<&'static str>> {
     let avx2 = has(&["avx2", "fma"]);
     let avxvnni = avx2 && has(&["avx_vnni"]);
     let avx512vnni = avx2 && has(&["avx512_vnni", "avx512vl", "avx512bw"]);
-    let all = [
-        ("scalar", true),
-        ("avx2", avx2),
-        ("avxvnni", avxvnni),
-        ("avx512vnni", avx512vnni),
-    ];
-    Some(
-        all.into_iter()
-            .filter(|(_, has)| *has)
-            .map(|(name, _)| name)
-            .collect(),
-    )
+    let all = [("scalar", true), ("avx2", avx2), ("avxvnni", avxvnni), ("avx512vnni", avx512vnni)];
+    Some(all.into_iter().filter(|(_, has)| *has).map(|(name, _)| name).collect())
 }
 
 #[test]
