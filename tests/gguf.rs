@@ -241,11 +241,16 @@ fn read_all(bytes: Vec<u8>) {
     assert_eq!(gguf.hash().len(), 32);
 }
 
+/// Counts and sizes at which arithmetic goes wrong.
+const NUMBERS: &[u64] = &[0, 1, 1 << 31, 1 << 32, 1 << 62, 1 << 63, u64::MAX - 31, u64::MAX];
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn flipped_bytes_never_panic(flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8)) {
+    fn flipped_bytes_never_panic(
+        flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+    ) {
         let mut bytes = sample().bytes();
         for (index, value) in flips {
             let at = index.index(bytes.len());
@@ -269,7 +274,7 @@ proptest! {
     #[test]
     fn large_numbers_anywhere_never_panic(
         mark in any::<prop::sample::Index>(),
-        value in prop::sample::select(vec![0, 1, 1 << 31, 1 << 32, 1 << 62, 1 << 63, u64::MAX - 31, u64::MAX]),
+        value in prop::sample::select(NUMBERS),
     ) {
         let built = sample().build();
         let at = built.marks[mark.index(built.marks.len())].1;
