@@ -7,8 +7,8 @@ mod buffers;
 mod operators;
 mod weights;
 
-pub use buffers::{Act, Buffer, Slot};
-pub use operators::{Count, Op, OpKind, Part, Split};
+pub use buffers::{Act, Buffer, CHOICE_BYTES, Ports, Quantized, Slot};
+pub use operators::{Count, KEY_ITEM, Op, OpKind, Part, Split};
 pub use weights::{MatrixPlan, WeightKind, WeightPlan};
 
 use crate::model::Model;
@@ -80,6 +80,8 @@ pub struct Plan {
     pub fixed_bytes: usize,
     /// Buffers that operators write, placed after the weights.
     pub buffers: Vec<Buffer>,
+    /// The buffers that a caller fills before a step and reads after it.
+    pub ports: Ports,
     /// The operators of a forward pass with sampling, in order; one phase each.
     pub ops: Vec<Op>,
     /// What each operator touches, for the arena.
@@ -99,6 +101,7 @@ impl Plan {
         let weights = weights::plan(model, limits.rows).ok_or(Fault::TooLarge)?;
         let mut buffers = buffers::Builder::new(model, limits, row_capacity);
         let ops = operators::plan(model, &weights, &mut buffers);
+        let ports = buffers.ports();
         let (buffers, work_bytes) = buffers.place(&ops, weights.bytes).ok_or(Fault::TooLarge)?;
         let accesses = ops.iter().map(|op| op.access.clone()).collect();
         let total_bytes = weights.bytes.checked_add(work_bytes).ok_or(Fault::TooLarge)?;
@@ -108,6 +111,7 @@ impl Plan {
             fixed_bytes: weights.bytes,
             weights: weights.entries,
             buffers,
+            ports,
             ops,
             accesses,
             total_bytes,

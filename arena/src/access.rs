@@ -2,7 +2,7 @@
 //! that no two workers can meet in it.
 //!
 //! Everything here is plain arithmetic on numbers. `view` hands out references by this table and
-//! relies on [`check`] having accepted it.
+//! relies on `check` having accepted it.
 
 use crate::layout::{ALIGN, Span};
 use std::fmt;
@@ -105,9 +105,7 @@ impl Partition {
         if self.pieces > 1 && row > self.pitch {
             return Err(Fault::Pitch);
         }
-        let pieces = (self.pieces - 1)
-            .checked_mul(self.pitch)
-            .ok_or(Fault::Outside)?;
+        let pieces = (self.pieces - 1).checked_mul(self.pitch).ok_or(Fault::Outside)?;
         let group = pieces.checked_add(row).ok_or(Fault::Outside)?;
         let groups = self.items.div_ceil(self.inner);
         if groups > 1 && group > self.outer_stride {
@@ -117,11 +115,7 @@ impl Partition {
         let last_items = self.items - (groups - 1) * self.inner;
         let end = (groups - 1)
             .checked_mul(self.outer_stride)
-            .and_then(|start| {
-                start
-                    .checked_add(pieces)?
-                    .checked_add(last_items * self.chunk)
-            });
+            .and_then(|start| start.checked_add(pieces)?.checked_add(last_items * self.chunk));
         match end {
             Some(end) if end <= slot_bytes => Ok(()),
             _ => Err(Fault::Outside),
@@ -145,10 +139,7 @@ impl PhaseAccess {
     /// The most items that [`crate::Phase::claim`] takes: one past the last that may write
     /// anything. No bound where the phase writes nothing.
     pub fn items_max(&self) -> usize {
-        let ends = self
-            .writes
-            .iter()
-            .map(|(_, part)| part.first.saturating_add(part.items));
+        let ends = self.writes.iter().map(|(_, part)| part.first.saturating_add(part.items));
         ends.max().unwrap_or(usize::MAX)
     }
 }
@@ -201,10 +192,7 @@ pub enum SealError {
     /// No workers, or more than [`WORKERS_MAX`].
     Workers { workers: usize },
     /// The fixed part is longer than the region.
-    Fixed {
-        fixed_bytes: usize,
-        region_bytes: usize,
-    },
+    Fixed { fixed_bytes: usize, region_bytes: usize },
     /// A slot that is unaligned, outside of the region or inside its fixed part.
     Slot { slot: usize, span: Span },
     /// A phase that names a slot that is not there.
@@ -214,11 +202,7 @@ pub enum SealError {
     /// Two uses of the same memory in a phase, one of which writes.
     Overlap { phase: usize, slots: [usize; 2] },
     /// Items that could meet, or leave the slot.
-    Partition {
-        phase: usize,
-        slot: usize,
-        fault: Fault,
-    },
+    Partition { phase: usize, slot: usize, fault: Fault },
     /// A scratch slot with less than [`ALIGN`] bytes for each worker.
     Scratch { phase: usize, slot: usize },
 }
@@ -227,14 +211,8 @@ impl fmt::Display for SealError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Workers { workers } => write!(f, "{workers} workers (1 to {WORKERS_MAX})"),
-            Self::Fixed {
-                fixed_bytes,
-                region_bytes,
-            } => {
-                write!(
-                    f,
-                    "a fixed part of {fixed_bytes} bytes in a region of {region_bytes}"
-                )
+            Self::Fixed { fixed_bytes, region_bytes } => {
+                write!(f, "a fixed part of {fixed_bytes} bytes in a region of {region_bytes}")
             }
             Self::Slot { slot, span } => write!(
                 f,
@@ -245,25 +223,15 @@ impl fmt::Display for SealError {
             Self::Many { phase } => {
                 write!(f, "phase {phase} writes more than {ACCESS_MAX} slots")
             }
-            Self::Overlap {
-                phase,
-                slots: [a, b],
-            } => {
-                write!(
-                    f,
-                    "phase {phase}: slots {a} and {b} share memory and one is written"
-                )
+            Self::Overlap { phase, slots: [a, b] } => {
+                write!(f, "phase {phase}: slots {a} and {b} share memory and one is written")
             }
             Self::Partition { phase, slot, fault } => {
-                write!(
-                    f,
-                    "phase {phase}: the partition of slot {slot} is none: {fault}"
-                )
+                write!(f, "phase {phase}: the partition of slot {slot} is none: {fault}")
             }
-            Self::Scratch { phase, slot } => write!(
-                f,
-                "phase {phase}: scratch slot {slot} has less than {ALIGN} bytes a worker"
-            ),
+            Self::Scratch { phase, slot } => {
+                write!(f, "phase {phase}: scratch slot {slot} has less than {ALIGN} bytes a worker")
+            }
         }
     }
 }
@@ -278,20 +246,12 @@ pub(crate) fn scratch_chunk(slot_bytes: usize, workers: usize) -> usize {
 /// Accepts a table only where, in every phase, memory that one worker may write can't be touched
 /// by another.
 pub(crate) fn check(sealing: &Sealing, region_bytes: usize) -> Result<(), SealError> {
-    let Sealing {
-        fixed_bytes,
-        slots,
-        phases,
-        workers,
-    } = sealing;
+    let Sealing { fixed_bytes, slots, phases, workers } = sealing;
     if *workers == 0 || *workers > WORKERS_MAX {
         return Err(SealError::Workers { workers: *workers });
     }
     if *fixed_bytes > region_bytes {
-        return Err(SealError::Fixed {
-            fixed_bytes: *fixed_bytes,
-            region_bytes,
-        });
+        return Err(SealError::Fixed { fixed_bytes: *fixed_bytes, region_bytes });
     }
     for (slot, &span) in slots.iter().enumerate() {
         let aligned = span.offset.is_multiple_of(ALIGN);
@@ -347,10 +307,7 @@ fn check_apart(phase: usize, access: &PhaseAccess, slots: &[Span]) -> Result<(),
         let others = exclusive[at + 1..].iter().chain(&access.reads);
         for &other in others {
             if slot == other || slots[slot].overlaps(&slots[other]) {
-                return Err(SealError::Overlap {
-                    phase,
-                    slots: [slot, other],
-                });
+                return Err(SealError::Overlap { phase, slots: [slot, other] });
             }
         }
     }

@@ -46,9 +46,7 @@ impl Default for Signal {
 impl Signal {
     /// At its first epoch.
     pub fn new() -> Signal {
-        Signal {
-            futex: Futex::new(0),
-        }
+        Signal { futex: Futex::new(0) }
     }
 
     /// The epoch now.
@@ -60,10 +58,7 @@ impl Signal {
     /// what they do after.
     pub fn advance(&self) {
         let next = |word: u32| Some((word & !PARKED).wrapping_add(EPOCH_ONE));
-        let before = self
-            .futex
-            .word
-            .fetch_update(Ordering::Release, Ordering::Relaxed, next);
+        let before = self.futex.word.fetch_update(Ordering::Release, Ordering::Relaxed, next);
         // The closure never refuses, so both arms carry the value that was there.
         let (Ok(word) | Err(word)) = before;
         if word & PARKED != 0 {

@@ -137,10 +137,7 @@ pub fn installed() -> bool {
 fn note(allocations: u64, frees: u64) {
     // A thread so far gone that it has no storage is past anything worth counting.
     let _ = COUNTS.try_with(|counts| {
-        let Counts {
-            allocations: before_allocations,
-            frees: before_frees,
-        } = counts.get();
+        let Counts { allocations: before_allocations, frees: before_frees } = counts.get();
         counts.set(Counts {
             allocations: before_allocations.wrapping_add(allocations),
             frees: before_frees.wrapping_add(frees),

@@ -22,7 +22,7 @@
 //!
 //! *One phase at a time.* A phase borrows its step exclusively, and a step its worker. Where one is
 //! leaked (`mem::forget`) its borrow ends without its `Drop`, so without arriving at the barrier.
-//! Whoever leaked it has an [`Activity`] that is not idle; its next call panics and breaks the
+//! Whoever leaked it has an `Activity` that is not idle; its next call panics and breaks the
 //! crew, and the others never get past the barrier that it did not arrive at.
 //!
 //! *The order of a step* (job and phases) is in a cell. The leader writes it while idle, then
@@ -82,10 +82,7 @@ impl Region {
         access::check(&sealing, self.bytes())?;
         let core = Core::new(self, sealing);
         let (workers, first_epoch) = (core.workers, core.start.epoch());
-        let shared = Arc::new(Shared {
-            core,
-            order: UnsafeCell::new(None),
-        });
+        let shared = Arc::new(Shared { core, order: UnsafeCell::new(None) });
         let worker = |number| Worker {
             shared: Arc::clone(&shared),
             activity: Activity::Idle,
@@ -93,13 +90,7 @@ impl Region {
             seen_epoch: first_epoch,
         };
         let others = (1..workers).map(worker).collect();
-        Ok((
-            Leader {
-                shared,
-                activity: Activity::Idle,
-            },
-            others,
-        ))
+        Ok((Leader { shared, activity: Activity::Idle }, others))
     }
 }
 
@@ -177,17 +168,11 @@ impl<J: Copy + Send + Sync> Leader<J> {
             "a step of phases {phases:?}, but there are {}",
             core.phases.len()
         );
-        let order = Order {
-            job,
-            first_phase: phases.start,
-            end_phase: phases.end,
-        };
+        let order = Order { job, first_phase: phases.start, end_phase: phases.end };
         if !phases.is_empty() {
             // SAFETY: no worker reads the order now: each has arrived at the last barrier of the
             // step before, if there was one, and has not seen this one begin.
-            self.shared
-                .order
-                .with_mut(|place| unsafe { *place = Some(order) });
+            self.shared.order.with_mut(|place| unsafe { *place = Some(order) });
             self.activity = Activity::Stepping;
             core.start.advance();
         }
@@ -197,19 +182,12 @@ impl<J: Copy + Send + Sync> Leader<J> {
     fn part<T: Pod>(&self, slot: usize) -> *mut [T] {
         self.must_be_idle();
         let slots = &self.shared.core.slots;
-        assert!(
-            slot < slots.len(),
-            "slot {slot}, but there are {}",
-            slots.len()
-        );
+        assert!(slot < slots.len(), "slot {slot}, but there are {}", slots.len());
         self.shared.core.memory.part(slots[slot])
     }
 
     fn must_be_idle(&self) {
-        assert!(
-            self.activity == Activity::Idle,
-            "a step was left unfinished: {BROKEN}"
-        );
+        assert!(self.activity == Activity::Idle, "a step was left unfinished: {BROKEN}");
     }
 }
 
@@ -224,9 +202,7 @@ impl<J: Copy + Send + Sync> Drop for Leader<J> {
 
 impl<J: Copy + Send + Sync> fmt::Debug for Leader<J> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Leader")
-            .field("workers", &self.workers())
-            .finish_non_exhaustive()
+        f.debug_struct("Leader").field("workers", &self.workers()).finish_non_exhaustive()
     }
 }
 
@@ -278,9 +254,7 @@ impl<J: Copy + Send + Sync> Drop for Worker<J> {
 
 impl<J: Copy + Send + Sync> fmt::Debug for Worker<J> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Worker")
-            .field("worker", &self.number)
-            .finish_non_exhaustive()
+        f.debug_struct("Worker").field("worker", &self.number).finish_non_exhaustive()
     }
 }
 
@@ -297,19 +271,8 @@ pub struct Step<'a, J: Copy> {
 
 impl<'a, J: Copy> Step<'a, J> {
     fn new(core: &'a Core, order: Order<J>, worker: usize, activity: &'a mut Activity) -> Self {
-        let Order {
-            job,
-            first_phase,
-            end_phase,
-        } = order;
-        Step {
-            core,
-            job,
-            worker,
-            next_phase: first_phase,
-            end_phase,
-            activity,
-        }
+        let Order { job, first_phase, end_phase } = order;
+        Step { core, job, worker, next_phase: first_phase, end_phase, activity }
     }
 
     /// What the step is told.
@@ -338,13 +301,7 @@ impl<'a, J: Copy> Step<'a, J> {
         let index = self.next_phase;
         self.next_phase += 1;
         let last = self.next_phase == self.end_phase;
-        Some(Phase::new(
-            self.core,
-            index,
-            self.worker,
-            last,
-            self.activity,
-        ))
+        Some(Phase::new(self.core, index, self.worker, last, self.activity))
     }
 }
 

@@ -55,22 +55,17 @@ impl MappedFile {
     /// Drops the resident pages that lie wholly inside `range` (in bytes, cut to the file). Reading
     /// them again is allowed and gives the same bytes, from the file.
     pub fn release(&self, range: Range<usize>) {
-        let first = range.start.next_multiple_of(PAGE_BYTES);
+        let first = range.start.min(self.map.len()).next_multiple_of(PAGE_BYTES);
         // The last page of the file belongs to the range where the range reaches the end.
         let end = range.end.min(self.map.len());
-        let last = if end == self.map.len() {
-            end
-        } else {
-            end / PAGE_BYTES * PAGE_BYTES
-        };
+        let last = if end == self.map.len() { end } else { end / PAGE_BYTES * PAGE_BYTES };
         if first >= last {
             return;
         }
         // SAFETY: the pages of a read-only file mapping hold nothing but the file's contents, so
         // the ones that come back after this are the same.
         let _ = unsafe {
-            self.map
-                .unchecked_advise_range(UncheckedAdvice::DontNeed, first, last - first)
+            self.map.unchecked_advise_range(UncheckedAdvice::DontNeed, first, last - first)
         };
     }
 }

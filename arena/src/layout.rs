@@ -60,10 +60,7 @@ pub fn place(requests: &[Request]) -> Option<Layout> {
     let mut order: Vec<usize> = (0..requests.len()).collect();
     order.sort_by_key(|&at| (std::cmp::Reverse(requests[at].bytes), at));
 
-    let mut layout = Layout {
-        spans: vec![Span::default(); requests.len()],
-        bytes: 0,
-    };
+    let mut layout = Layout { spans: vec![Span::default(); requests.len()], bytes: 0 };
     let mut placed: Vec<usize> = Vec::with_capacity(requests.len());
     for at in order {
         let request = &requests[at];
@@ -74,10 +71,7 @@ pub fn place(requests: &[Request]) -> Option<Layout> {
             .map(|&other| layout.spans[other])
             .collect();
         let offset = lowest_gap(&mut taken, rounded_bytes)?;
-        layout.spans[at] = Span {
-            offset,
-            bytes: request.bytes,
-        };
+        layout.spans[at] = Span { offset, bytes: request.bytes };
         layout.bytes = layout.bytes.max(offset.checked_add(rounded_bytes)?);
         placed.push(at);
     }

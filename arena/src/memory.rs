@@ -10,9 +10,7 @@ use std::path::{Path, PathBuf};
 /// cache that the kernel can drop does not count as usage (the model file itself ends up there);
 /// the tightest of the process's cgroup and its ancestors decides, version 2 and 1 alike.
 pub fn available_bytes() -> Option<usize> {
-    let machine = fs::read_to_string("/proc/meminfo")
-        .ok()
-        .and_then(|text| mem_available(&text));
+    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| mem_available(&text));
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let group = cgroup_available(Path::new("/sys/fs/cgroup"), &groups);
     match (machine, group) {
@@ -23,9 +21,7 @@ pub fn available_bytes() -> Option<usize> {
 
 /// `MemAvailable` of a `/proc/meminfo`, in bytes.
 fn mem_available(meminfo: &str) -> Option<usize> {
-    let line = meminfo
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kib: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kib.checked_mul(1024)
 }
@@ -45,10 +41,7 @@ fn cgroup_available(mount: &Path, groups: &str) -> Option<usize> {
         let version_1 = controllers.split(',').any(|name| name == "memory");
         let found = if version_2 {
             let hybrid = mount.join("unified");
-            smaller(
-                walk(mount, path, &VERSION_2),
-                walk(&hybrid, path, &VERSION_2),
-            )
+            smaller(walk(mount, path, &VERSION_2), walk(&hybrid, path, &VERSION_2))
         } else if version_1 {
             walk(&mount.join("memory"), path, &VERSION_1)
         } else {
@@ -74,11 +67,8 @@ struct Files {
     cache: [&'static str; 2],
 }
 
-const VERSION_2: Files = Files {
-    limit: "memory.max",
-    usage: "memory.current",
-    cache: ["inactive_file", "active_file"],
-};
+const VERSION_2: Files =
+    Files { limit: "memory.max", usage: "memory.current", cache: ["inactive_file", "active_file"] };
 const VERSION_1: Files = Files {
     limit: "memory.limit_in_bytes",
     usage: "memory.usage_in_bytes",
@@ -90,26 +80,15 @@ const VERSION_1: Files = Files {
 fn walk(root: &Path, path: &str, files: &Files) -> Option<usize> {
     let relative = Path::new(path.trim_start_matches('/'));
     let climbs = relative.components().any(|part| part.as_os_str() == "..");
-    let start = if climbs {
-        PathBuf::new()
-    } else {
-        relative.to_path_buf()
-    };
-    start
-        .ancestors()
-        .filter_map(|group| group_available(&root.join(group), files))
-        .min()
+    let start = if climbs { PathBuf::new() } else { relative.to_path_buf() };
+    start.ancestors().filter_map(|group| group_available(&root.join(group), files)).min()
 }
 
 /// One group's limit less its usage; `None` where it has no limit (version 1 writes a number near
 /// 2^63 for that, which the smaller machine's share overrules).
 fn group_available(folder: &Path, files: &Files) -> Option<usize> {
     let number = |name: &str| -> Option<usize> {
-        fs::read_to_string(folder.join(name))
-            .ok()?
-            .trim()
-            .parse()
-            .ok()
+        fs::read_to_string(folder.join(name)).ok()?.trim().parse().ok()
     };
     let limit = number(files.limit)?;
     let usage = number(files.usage)?;
@@ -121,4 +100,92 @@ fn group_available(folder: &Path, files: &Files) -> Option<usize> {
         .filter_map(|(_, bytes)| bytes.trim().parse::<usize>().ok())
         .fold(0, usize::saturating_add);
     Some(limit.saturating_sub(usage.saturating_sub(cache)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder of files, gone when dropped.
+    struct Tree(PathBuf);
+
+    impl Tree {
+        fn new(name: &str, files: &[(&str, &str)]) -> Tree {
+            let root = std::env::temp_dir().join(format!("dllm-{}-{name}", std::process::id()));
+            for (path, text) in files {
+                let path = root.join(path);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+            Tree(root)
+        }
+    }
+
+    impl Drop for Tree {
+        fn drop(&mut self) {
+            fs::remove_dir_all(&self.0).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_machine_says_what_it_has() {
+        let text = "MemTotal:       100 kB\nMemAvailable:    24359 kB\nBuffers: 1 kB\n";
+        assert_eq!(mem_available(text), Some(24_359 * 1024));
+        assert_eq!(mem_available("MemTotal: 100 kB\n"), None);
+        assert_eq!(mem_available("MemAvailable: much\n"), None);
+        assert!(available_bytes().unwrap() > 1 << 20);
+    }
+
+    #[test]
+    fn version_2_takes_the_tightest_ancestor_and_forgives_cache() {
+        let tree = Tree::new(
+            "cgroup-v2",
+            &[
+                ("a/b/memory.max", "max\n"),
+                ("a/b/memory.current", "500\n"),
+                ("a/memory.max", "10000\n"),
+                ("a/memory.current", "6000\n"),
+                (
+                    "a/memory.stat",
+                    "anon 7\ninactive_file 1500\nactive_file 500\nfile 9999\n",
+                ),
+                ("memory.max", "90000\n"),
+                ("memory.current", "1\n"),
+            ],
+        );
+        assert_eq!(cgroup_available(&tree.0, "0::/a/b\n"), Some(6000));
+        assert_eq!(cgroup_available(&tree.0, "0::/\n"), Some(89_999));
+        // The path as the host sees it, which a container does not have.
+        assert_eq!(
+            cgroup_available(&tree.0, "0::/kubepods/pod7\n"),
+            Some(89_999)
+        );
+        assert_eq!(cgroup_available(&tree.0, "0::/../../a\n"), Some(89_999));
+        assert_eq!(cgroup_available(&tree.0, "nonsense\n5:cpu:/a\n"), None);
+    }
+
+    #[test]
+    fn version_1_and_hybrid_mounts() {
+        let tree = Tree::new(
+            "cgroup-v1",
+            &[
+                ("memory/x/memory.limit_in_bytes", "5000\n"),
+                ("memory/x/memory.usage_in_bytes", "7000\n"),
+                ("memory/memory.limit_in_bytes", "9223372036854771712\n"),
+                ("memory/memory.usage_in_bytes", "7000\n"),
+                ("unified/y/memory.max", "3000\n"),
+                ("unified/y/memory.current", "1000\n"),
+            ],
+        );
+        assert_eq!(cgroup_available(&tree.0, "4:memory:/x\n"), Some(0));
+        let unlimited = 9_223_372_036_854_771_712 - 7000;
+        assert_eq!(
+            cgroup_available(&tree.0, "4:cpu,memory:/z\n"),
+            Some(unlimited)
+        );
+        assert_eq!(
+            cgroup_available(&tree.0, "4:memory:/z\n0::/y\n"),
+            Some(2000)
+        );
+    }
 }

@@ -24,11 +24,7 @@ impl fmt::Display for MetaFull {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.sealed {
             true => f.write_str("names are sealed: loading has ended"),
-            false => write!(
-                f,
-                "the names of this file take more than {} bytes",
-                self.limit
-            ),
+            false => write!(f, "the names of this file take more than {} bytes", self.limit),
         }
     }
 }
@@ -87,10 +83,7 @@ impl Meta {
     /// # Errors
     /// Sealed, or over the limit.
     pub fn intern(&mut self, text: &str) -> Result<Name, MetaFull> {
-        let full = MetaFull {
-            limit: self.limit,
-            sealed: self.sealed,
-        };
+        let full = MetaFull { limit: self.limit, sealed: self.sealed };
         if self.sealed {
             return Err(full);
         }
@@ -127,8 +120,7 @@ impl Meta {
     /// Ends loading: no name can be added any more, and the allocator can't grow.
     pub fn seal(&mut self) {
         self.sealed = true;
-        self.bump
-            .set_allocation_limit(Some(self.bump.allocated_bytes()));
+        self.bump.set_allocation_limit(Some(self.bump.allocated_bytes()));
         self.index = HashMap::new();
         self.names.shrink_to_fit();
     }

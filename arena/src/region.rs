@@ -67,11 +67,7 @@ impl fmt::Display for ReserveError {
                 gib(*available)
             ),
             Self::Map { needed, cause } => {
-                write!(
-                    f,
-                    "the kernel refused a mapping of {:.2} GiB: {cause}",
-                    gib(*needed)
-                )
+                write!(f, "the kernel refused a mapping of {:.2} GiB: {cause}", gib(*needed))
             }
         }
     }
@@ -109,43 +105,18 @@ impl Region {
         }
         let available = available_bytes().unwrap_or(usize::MAX);
         if bytes > available {
-            return Err(ReserveError::Memory {
-                needed: bytes,
-                available,
-            });
+            return Err(ReserveError::Memory { needed: bytes, available });
         }
-        let too_long = || ReserveError::Memory {
-            needed: bytes,
-            available,
-        };
-        let bytes = bytes
-            .checked_next_multiple_of(PAGE_BYTES)
-            .ok_or_else(too_long)?;
-        let slack = if options.huge_pages {
-            HUGE_PAGE_BYTES
-        } else {
-            0
-        };
+        let too_long = || ReserveError::Memory { needed: bytes, available };
+        let bytes = bytes.checked_next_multiple_of(PAGE_BYTES).ok_or_else(too_long)?;
+        let slack = if options.huge_pages { HUGE_PAGE_BYTES } else { 0 };
         let mapped_bytes = bytes.checked_add(slack).ok_or_else(too_long)?;
         let map = MmapOptions::new()
             .len(mapped_bytes)
             .map_anon()
-            .map_err(|cause| ReserveError::Map {
-                needed: bytes,
-                cause,
-            })?;
-        let start = if options.huge_pages {
-            map.as_ptr().align_offset(HUGE_PAGE_BYTES)
-        } else {
-            0
-        };
-        let mut region = Region {
-            map,
-            start,
-            bytes,
-            locked: false,
-            warnings: Vec::new(),
-        };
+            .map_err(|cause| ReserveError::Map { needed: bytes, cause })?;
+        let start = if options.huge_pages { map.as_ptr().align_offset(HUGE_PAGE_BYTES) } else { 0 };
+        let mut region = Region { map, start, bytes, locked: false, warnings: Vec::new() };
         if options.huge_pages {
             region.advise_huge_pages();
         }
@@ -235,21 +206,14 @@ impl Region {
     }
 
     fn advise_huge_pages(&mut self) {
-        if let Err(cause) = self
-            .map
-            .advise_range(Advice::HugePage, self.start, self.bytes)
-        {
+        if let Err(cause) = self.map.advise_range(Advice::HugePage, self.start, self.bytes) {
             self.warnings.push(format!("no huge pages: {cause}"));
         }
     }
 
     /// Makes every page present, by one call where the kernel has it (Linux 5.14), else by hand.
     fn prefault(&mut self) {
-        if self
-            .map
-            .advise_range(Advice::PopulateWrite, self.start, self.bytes)
-            .is_ok()
-        {
+        if self.map.advise_range(Advice::PopulateWrite, self.start, self.bytes).is_ok() {
             return;
         }
         for page in self.all_mut().chunks_mut(PAGE_BYTES) {
@@ -286,16 +250,10 @@ pub(crate) fn check_span<T: Pod>(span: Span, bytes: usize) {
     let size = const { size_of::<T>() };
     const {
         assert!(size_of::<T>() > 0, "a type without bytes lies nowhere");
-        assert!(
-            align_of::<T>() <= ALIGN,
-            "no offset is aligned for this type"
-        );
+        assert!(align_of::<T>() <= ALIGN, "no offset is aligned for this type");
     }
     let inside = span.end().is_some_and(|end| end <= bytes);
-    assert!(
-        inside,
-        "{span:?} leaves the {bytes} bytes that it must lie in"
-    );
+    assert!(inside, "{span:?} leaves the {bytes} bytes that it must lie in");
     assert!(
         span.offset.is_multiple_of(align_of::<T>()) && span.bytes.is_multiple_of(size),
         "{span:?} is no whole number of aligned {}",
@@ -309,10 +267,7 @@ fn gib(bytes: usize) -> f64 {
 
 /// The soft limit on locked memory, in words.
 fn lock_limit() -> String {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a valid place for the one struct that the call writes.
     let status = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) };
     match (status, limit.rlim_cur) {

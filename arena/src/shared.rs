@@ -35,12 +35,7 @@ impl Memory {
         let (mut map, offset, bytes) = region.into_parts();
         assert!(offset + bytes <= map.len() && fixed_bytes <= bytes);
         let start = map[offset..].as_mut_ptr();
-        Memory {
-            start,
-            bytes,
-            fixed_bytes,
-            _map: map,
-        }
+        Memory { start, bytes, fixed_bytes, _map: map }
     }
 
     /// Where the span's `T`s lie.
@@ -68,10 +63,7 @@ impl Memory {
     /// Everything behind the fixed part, from the next multiple of four.
     pub(crate) fn beyond_fixed(&self) -> Span {
         let offset = self.fixed_bytes.next_multiple_of(4).min(self.bytes);
-        Span {
-            offset,
-            bytes: (self.bytes - offset) / 4 * 4,
-        }
+        Span { offset, bytes: (self.bytes - offset) / 4 * 4 }
     }
 }
 
@@ -92,12 +84,7 @@ pub(crate) struct Core {
 impl Core {
     /// `sealing` has been accepted for this region.
     pub(crate) fn new(region: Region, sealing: Sealing) -> Core {
-        let Sealing {
-            fixed_bytes,
-            slots,
-            phases,
-            workers,
-        } = sealing;
+        let Sealing { fixed_bytes, slots, phases, workers } = sealing;
         // At most `WORKERS_MAX`.
         let members = workers as u32;
         Core {

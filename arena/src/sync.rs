@@ -41,9 +41,7 @@ mod real {
 
     impl Futex {
         pub(crate) fn new(value: u32) -> Self {
-            Self {
-                word: AtomicU32::new(value),
-            }
+            Self { word: AtomicU32::new(value) }
         }
 
         /// Parks while the word is `expected`; may return early.

@@ -50,15 +50,7 @@ impl<'s> Phase<'s> {
     ) -> Self {
         debug_assert_eq!(*activity, Activity::InPhase);
         let access = &core.phases[index];
-        Phase {
-            core,
-            access,
-            index,
-            worker,
-            last,
-            activity,
-            scratch_taken: Cell::new(0),
-        }
+        Phase { core, access, index, worker, last, activity, scratch_taken: Cell::new(0) }
     }
 
     /// The phase's number in the table.
@@ -85,11 +77,7 @@ impl<'s> Phase<'s> {
     /// A slot that the phase does not declare to read, or that is no whole number of `T`s.
     pub fn read<T: Pod>(&self, slot: usize) -> &[T] {
         let declared = self.access.reads.contains(&slot);
-        assert!(
-            declared,
-            "phase {} does not declare to read slot {slot}",
-            self.index
-        );
+        assert!(declared, "phase {} does not declare to read slot {slot}", self.index);
         let part = self.core.memory.part(self.core.slots[slot]);
         // SAFETY: the pointer is valid and aligned and any bytes are a `T`; in this phase nobody
         // has an exclusive reference into a slot that is read.
@@ -103,24 +91,13 @@ impl<'s> Phase<'s> {
     /// `T`s; the second time in a phase.
     #[expect(clippy::mut_from_ref, reason = "handed out once, as the bit remembers")]
     pub fn scratch<T: Pod>(&self, slot: usize) -> &mut [T] {
-        let Some(at) = self
-            .access
-            .scratch
-            .iter()
-            .position(|&declared| declared == slot)
-        else {
-            panic!(
-                "phase {} does not declare slot {slot} as scratch",
-                self.index
-            );
+        let Some(at) = self.access.scratch.iter().position(|&declared| declared == slot) else {
+            panic!("phase {} does not declare slot {slot} as scratch", self.index);
         };
         take_once(&self.scratch_taken, at, "scratch", slot);
         let Span { offset, bytes } = self.core.slots[slot];
         let chunk = scratch_chunk(bytes, self.core.workers);
-        let span = Span {
-            offset: offset + self.worker * chunk,
-            bytes: chunk,
-        };
+        let span = Span { offset: offset + self.worker * chunk, bytes: chunk };
         // SAFETY: the pointer is valid and aligned and any bytes are a `T`; this part is this
         // worker's alone in this phase and has not been handed out before.
         unsafe { &mut *self.core.memory.part(span) }
@@ -145,11 +122,7 @@ impl<'s> Phase<'s> {
             return None;
         }
         let index = claims.fetch_add(1, Ordering::Relaxed);
-        (index < items).then(|| Item {
-            phase: self,
-            index,
-            written: Cell::new(0),
-        })
+        (index < items).then(|| Item { phase: self, index, written: Cell::new(0) })
     }
 }
 
@@ -160,24 +133,15 @@ impl Drop for Phase<'_> {
             return;
         }
         let core = self.core;
-        let passed = core
-            .barrier
-            .pass(|| core.claims.store(0, Ordering::Relaxed));
+        let passed = core.barrier.pass(|| core.claims.store(0, Ordering::Relaxed));
         assert!(passed.is_ok(), "{BROKEN}");
-        *self.activity = if self.last {
-            Activity::Idle
-        } else {
-            Activity::Stepping
-        };
+        *self.activity = if self.last { Activity::Idle } else { Activity::Stepping };
     }
 }
 
 impl fmt::Debug for Phase<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Phase")
-            .field("index", &self.index)
-            .field("worker", &self.worker)
-            .finish()
+        f.debug_struct("Phase").field("index", &self.index).field("worker", &self.worker).finish()
     }
 }
 
@@ -204,10 +168,7 @@ impl Item<'_> {
     pub fn write<T: Pod>(&self, slot: usize) -> View<'_, T> {
         let writes = &self.phase.access.writes;
         let Some(at) = writes.iter().position(|&(declared, _)| declared == slot) else {
-            panic!(
-                "phase {} does not declare to write slot {slot}",
-                self.phase.index
-            );
+            panic!("phase {} does not declare to write slot {slot}", self.phase.index);
         };
         let partition = &writes[at].1;
         let local = self.index.wrapping_sub(partition.first);
@@ -265,11 +226,7 @@ impl<'i, T: Pod> View<'i, T> {
     /// Where there is no such piece.
     #[inline]
     pub fn piece(&mut self, at: usize) -> &mut [T] {
-        assert!(
-            at < self.pieces,
-            "piece {at}, but there are {}",
-            self.pieces
-        );
+        assert!(at < self.pieces, "piece {at}, but there are {}", self.pieces);
         // SAFETY: the piece exists, and the view is borrowed exclusively.
         unsafe { self.piece_at(at) }
     }
@@ -288,11 +245,7 @@ impl<'i, T: Pod> View<'i, T> {
     /// Where there are several.
     #[inline]
     pub fn into_only(self) -> &'i mut [T] {
-        assert!(
-            self.pieces == 1,
-            "a view of {} pieces is no single one",
-            self.pieces
-        );
+        assert!(self.pieces == 1, "a view of {} pieces is no single one", self.pieces);
         // SAFETY: the piece exists, and the view is gone.
         unsafe { self.piece_at(0) }
     }
@@ -316,10 +269,7 @@ impl<'i, T: Pod> View<'i, T> {
 impl<T> fmt::Debug for View<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { length, pieces, .. } = self;
-        f.debug_struct("View")
-            .field("pieces", pieces)
-            .field("length", length)
-            .finish()
+        f.debug_struct("View").field("pieces", pieces).field("length", length).finish()
     }
 }
 
@@ -329,11 +279,7 @@ fn check_pieces<T: Pod>(partition: &Partition, base: usize, slot: usize) {
         assert!(size_of::<T>() > 0, "a type without bytes lies nowhere");
         assert!(align_of::<T>() <= ALIGN, "no slot is aligned for this type");
     }
-    let pitch = if partition.pieces > 1 {
-        partition.pitch
-    } else {
-        0
-    };
+    let pitch = if partition.pieces > 1 { partition.pitch } else { 0 };
     let aligned = base.is_multiple_of(align_of::<T>()) && pitch.is_multiple_of(align_of::<T>());
     assert!(
         aligned && partition.chunk.is_multiple_of(size_of::<T>()),
@@ -345,9 +291,6 @@ fn check_pieces<T: Pod>(partition: &Partition, base: usize, slot: usize) {
 /// Marks bit `at`; panics where it is marked already.
 fn take_once(taken: &Cell<u64>, at: usize, how: &str, slot: usize) {
     let bit = 1u64 << at;
-    assert!(
-        taken.get() & bit == 0,
-        "slot {slot} has been {how} by this item or phase already"
-    );
+    assert!(taken.get() & bit == 0, "slot {slot} has been {how} by this item or phase already");
     taken.set(taken.get() | bit);
 }

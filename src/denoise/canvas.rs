@@ -1,6 +1,9 @@
 //! The token ids of a request while its masks are being filled.
-use super::{Fault, Schedule};
-use crate::sample::{Algorithm, Choice, Rule, TokenSet};
+use super::pick::{Pick, Scratch};
+use super::shares::{self, Blocks};
+use super::{CANVAS_MAX, Fault, Schedule};
+use crate::sample::rng::{self, Stream};
+use crate::sample::{Algorithm, Choice, Kind, Rule, TokenSet};
 
 /// What a canvas must know of the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,30 +56,75 @@ pub struct Progress<'a> {
 /// Token ids of prompt and generated part, and the state of the run.
 #[derive(Clone, Debug)]
 pub struct Canvas {
+    schedule: Schedule,
     rule: Rule,
+    ends: TokenSet,
+    vocab_size: u32,
+    shift_logits: bool,
+    prompt_len: usize,
     ids: Box<[u32]>,
+    unconditional: Box<[u32]>,
+    masks_left: u32,
+    blocks: Blocks,
+    place: Place,
+    step: u32,
+    stopped: bool,
+    /// Whether `wanted` and `pick` are those of the current step.
+    planned: bool,
+    pick: Pick,
+    wanted: Box<[Wanted]>,
+    wanted_count: usize,
+    committed: Box<[Committed]>,
+    scratch: Scratch,
+}
+
+/// Where in LLaDA's blocks a run is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    block: u32,
+    step_in_block: u32,
+    /// Masks left of the block's end when it began.
+    masks: u32,
 }
 
 impl Canvas {
     /// Lays out prompt and masks, and all memory that the run will need.
     ///
     /// # Errors
-    /// An id outside the vocabulary, too many positions, nothing to do at all.
+    /// An id outside the vocabulary, too many positions, nothing to do at all, no token to choose.
     pub fn new(prompt: &[u32], schedule: &Schedule, facts: &ModelFacts) -> Result<Self, Fault> {
-        let _ = schedule;
+        let positions = checked_len(prompt, schedule, facts)?;
+        let (rule, ends) = rule(schedule, facts)?;
+        let mut ids = vec![facts.mask_token; positions].into_boxed_slice();
+        let guided = if schedule.cfg_scale() > 0.0 {
+            positions
+        } else {
+            0
+        };
+        let unconditional = ids[..guided].into();
+        ids[..prompt.len()].copy_from_slice(prompt);
+        let masks_left = ids.iter().filter(|id| **id == facts.mask_token).count() as u32;
+        let steps = schedule.steps().unwrap_or(masks_left);
         Ok(Canvas {
-            rule: Rule {
-                algorithm: Algorithm::Random,
-                temperature: 0.0,
-                top_p: 1.0,
-                top_k: 0,
-                mask_token: facts.mask_token,
-                seed: 0,
-                cfg_scale: 0.0,
-                forbidden: TokenSet::default(),
-                distrusted: TokenSet::default(),
-            },
-            ids: prompt.into(),
+            rule,
+            ends,
+            vocab_size: facts.vocab_size,
+            shift_logits: facts.shift_logits,
+            prompt_len: prompt.len(),
+            ids,
+            unconditional,
+            masks_left,
+            blocks: Blocks::new(schedule.gen_length(), schedule.block_length(), steps),
+            place: Place::default(),
+            step: 0,
+            stopped: false,
+            planned: false,
+            pick: Pick::Best { count: 0 },
+            wanted: vec![Wanted::default(); masks_left as usize].into(),
+            wanted_count: 0,
+            committed: vec![Committed::default(); masks_left as usize].into(),
+            scratch: Scratch::new(masks_left as usize),
+            schedule: schedule.clone(),
         })
     }
 
@@ -93,49 +141,263 @@ impl Canvas {
     /// The ids for the second pass of guidance: as [`ids`](Self::ids), but every token that was not
     /// a mask at the start is masked. Empty unless `cfg_scale` is above 0.
     pub fn unconditional_ids(&self) -> &[u32] {
-        &self.ids
+        &self.unconditional
     }
 
     /// Tokens of the prompt, holes included.
     pub fn prompt_len(&self) -> usize {
-        0
+        self.prompt_len
     }
 
     /// The positions that want a token at this step, in order, and the rows that predict them.
-    /// Empty: the step commits nothing and its forward pass may be left out, which changes no
-    /// result; it must be ended with `commit(&[])` all the same, and counts as a step.
+    ///
+    /// Empty: the step commits nothing, whatever the logits, and its forward pass may be left out
+    /// without changing any result. It must be ended with `commit(&[])` all the same, and counts as
+    /// a step. Asking twice gives the same answer.
     pub fn plan_step(&mut self) -> &[Wanted] {
-        &[]
+        if !self.planned {
+            self.planned = true;
+            self.wanted_count = 0;
+            if !self.is_done() {
+                match self.schedule.kind() {
+                    Kind::Llada => self.plan_llada(),
+                    Kind::Dream => self.plan_dream(),
+                }
+            }
+        }
+        &self.wanted[..self.wanted_count]
     }
 
     /// Ends the step: commits the best of `choices`, one for each wanted position in that order.
+    ///
+    /// A position without a choice, or whose choice is the mask token or no token at all, keeps its
+    /// mask. Once the run is done nothing happens.
     pub fn commit(&mut self, choices: &[Choice]) -> Progress<'_> {
-        let _ = choices;
+        self.plan_step();
+        debug_assert_eq!(
+            choices.len(),
+            self.wanted_count,
+            "a choice for each wanted position"
+        );
+        let wanted = &self.wanted[..self.wanted_count];
+        let picked = self.pick.among(wanted, choices, &mut self.scratch);
+        let mut count = 0;
+        for &index in picked {
+            let Wanted { position, .. } = wanted[index as usize];
+            let Choice {
+                token, confidence, ..
+            } = choices[index as usize];
+            if token == self.rule.mask_token || token >= self.vocab_size {
+                continue;
+            }
+            self.ids[position as usize] = token;
+            // Only masks are ever replaced, so this was one at the start.
+            if let Some(id) = self.unconditional.get_mut(position as usize) {
+                *id = token;
+            }
+            self.committed[count] = Committed {
+                position,
+                token,
+                confidence,
+            };
+            count += 1;
+        }
+        self.masks_left -= count as u32;
+        let step = self.step;
+        self.advance();
         Progress {
-            step: 0,
-            committed: &[],
-            masks_left: 0,
-            is_done: true,
+            step,
+            committed: &self.committed[..count],
+            masks_left: self.masks_left,
+            is_done: self.is_done(),
         }
     }
 
     /// Whether all steps are done, or everything left of the first end token is committed.
     pub fn is_done(&self) -> bool {
-        true
+        self.stopped || self.step >= self.steps_total()
+    }
+
+    /// Whether the run ended at an end token before all steps were done.
+    pub fn has_stopped_early(&self) -> bool {
+        self.stopped && self.step < self.steps_total()
     }
 
     /// Steps ended so far, which is the index of the next one (`choose` wants it).
     pub fn step_index(&self) -> u32 {
-        0
+        self.step
     }
 
     /// Steps of the whole run, unless it stops early.
     pub fn steps_total(&self) -> u32 {
-        0
+        self.blocks.steps_total()
     }
 
     /// Masks on the whole canvas.
     pub fn masks_left(&self) -> u32 {
-        0
+        self.masks_left
     }
+
+    fn plan_llada(&mut self) {
+        let block = self.place.block;
+        let end = self.prompt_len + self.blocks.end(block) as usize;
+        if self.place.step_in_block == 0 {
+            let is_mask = |id: &&u32| **id == self.rule.mask_token;
+            self.place.masks = self.ids[..end].iter().filter(is_mask).count() as u32;
+        }
+        let steps = self.blocks.steps(block);
+        let count = shares::share(self.place.masks, steps, self.place.step_in_block);
+        self.pick = Pick::Best { count };
+        if count > 0 {
+            self.want(end, |_| true);
+        }
+    }
+
+    fn plan_dream(&mut self) {
+        let Self {
+            step,
+            rule: Rule { seed, .. },
+            ..
+        } = *self;
+        let leaving = shares::leaving(self.schedule.eps(), self.steps_total(), step);
+        let positions = self.ids.len();
+        if self.rule.algorithm == Algorithm::Origin {
+            self.pick = Pick::Best { count: u32::MAX };
+            let chance = f64::from(leaving);
+            self.want(positions, |position| {
+                rng::draw_uniform(seed, step, position, Stream::Transfer) < chance
+            });
+            return;
+        }
+        // Truncated, so that the first step may commit none; the last one takes all.
+        let count = (self.masks_left as f32 * leaving) as u32;
+        self.pick = match self.schedule.alg_temp() {
+            heat if heat > 0.0 => Pick::Drawn {
+                count,
+                heat,
+                seed,
+                step,
+            },
+            _ => Pick::Best { count },
+        };
+        if count > 0 {
+            self.want(positions, |_| true);
+        }
+    }
+
+    /// Wants every mask left of `end` that `is_candidate`.
+    fn want(&mut self, end: usize, is_candidate: impl Fn(u32) -> bool) {
+        for (position, &id) in (0_u32..).zip(&self.ids[..end]) {
+            if id == self.rule.mask_token && is_candidate(position) {
+                let row = position.saturating_sub(u32::from(self.shift_logits));
+                self.wanted[self.wanted_count] = Wanted { position, row };
+                self.wanted_count += 1;
+            }
+        }
+    }
+
+    /// Goes on to the next step, unless the run is done.
+    fn advance(&mut self) {
+        if self.is_done() {
+            return;
+        }
+        self.planned = false;
+        self.step += 1;
+        self.place.step_in_block += 1;
+        if self.place.step_in_block >= self.blocks.steps(self.place.block) {
+            self.place = Place {
+                block: self.place.block + 1,
+                ..Place::default()
+            };
+        }
+        self.stopped = self.schedule.early_stop() && self.has_ended();
+        if self.is_done() {
+            self.planned = true;
+            self.wanted_count = 0;
+        }
+    }
+
+    /// Whether an end token of the generated part comes before every mask.
+    fn has_ended(&self) -> bool {
+        let decisive = |&(position, id): &(usize, u32)| {
+            id == self.rule.mask_token || (position >= self.prompt_len && self.ends.contains(id))
+        };
+        let first = self.ids.iter().copied().enumerate().find(decisive);
+        first.is_some_and(|(_, id)| id != self.rule.mask_token)
+    }
+}
+
+/// Positions of the canvas, when prompt and model allow one.
+fn checked_len(prompt: &[u32], schedule: &Schedule, facts: &ModelFacts) -> Result<usize, Fault> {
+    let ModelFacts {
+        mask_token,
+        vocab_size,
+        ..
+    } = *facts;
+    if mask_token >= vocab_size {
+        return Err(Fault::MaskToken {
+            token: mask_token,
+            vocab_size,
+        });
+    }
+    let positions_max = CANVAS_MAX as usize;
+    let positions = prompt.len().saturating_add(schedule.gen_length() as usize);
+    if positions > positions_max {
+        return Err(Fault::TooLong {
+            positions,
+            positions_max,
+        });
+    }
+    if positions == 0 {
+        return Err(Fault::Empty);
+    }
+    let outside = |(position, &token): (usize, &u32)| {
+        (token >= vocab_size).then_some(Fault::PromptToken {
+            position,
+            token,
+            vocab_size,
+        })
+    };
+    prompt
+        .iter()
+        .enumerate()
+        .find_map(outside)
+        .map_or(Ok(positions), Err)
+}
+
+/// The rule for a schedule on a model, and the tokens that end a text.
+fn rule(schedule: &Schedule, facts: &ModelFacts) -> Result<(Rule, TokenSet), Fault> {
+    let set = |ids: &[u32], other: &[u32]| {
+        let count = ids.len() + other.len();
+        TokenSet::new(ids.iter().chain(other).copied()).ok_or(Fault::EndTokens { count })
+    };
+    let ends = set(&facts.end_of_text, &facts.end_of_turn)?;
+    let none = TokenSet::default();
+    let forbid = schedule.forbid_end_in_logits();
+    let forbidden = if forbid {
+        set(&facts.end_of_text, &[])?
+    } else {
+        none
+    };
+    let is_real = |id: &&u32| **id < facts.vocab_size && **id != facts.mask_token;
+    let refused = 1 + forbidden.ids().iter().filter(is_real).count();
+    if refused >= facts.vocab_size as usize {
+        return Err(Fault::NothingAllowed);
+    }
+    let rule = Rule {
+        algorithm: schedule.algorithm(),
+        temperature: schedule.temperature(),
+        top_p: schedule.top_p(),
+        top_k: schedule.top_k(),
+        mask_token: facts.mask_token,
+        seed: schedule.seed(),
+        cfg_scale: schedule.cfg_scale(),
+        forbidden,
+        distrusted: if schedule.zero_end_confidence() {
+            ends
+        } else {
+            none
+        },
+    };
+    Ok((rule, ends))
 }

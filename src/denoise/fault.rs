@@ -68,19 +68,11 @@ pub enum Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::OutOfRange {
-                setting,
-                value,
-                allowed,
-            } => {
+            Fault::OutOfRange { setting, value, allowed } => {
                 write!(f, "{setting} is {value}; it must be {allowed}")
             }
             Fault::WrongAlgorithm { algorithm, kind } => {
-                write!(
-                    f,
-                    "algorithm {algorithm} is for {} models",
-                    algorithm.kind()
-                )?;
+                write!(f, "algorithm {algorithm} is for {} models", algorithm.kind())?;
                 write!(f, ", and this one is {kind}; use one of")?;
                 for (i, known) in kind.algorithms().iter().enumerate() {
                     write!(f, "{} {known}", if i == 0 { "" } else { "," })?;
@@ -88,20 +80,13 @@ impl fmt::Display for Fault {
                 Ok(())
             }
             Fault::NotForKind { setting, kind } => {
-                write!(
-                    f,
-                    "{setting} has no meaning for {kind} models; leave it out"
-                )
+                write!(f, "{setting} has no meaning for {kind} models; leave it out")
             }
             Fault::AlgTempWithOrigin => f.write_str(
-                "alg_temp has no meaning for algorithm origin, which commits positions by chance; \
+                "alg-temp has no meaning for algorithm origin, which commits positions by chance; \
                  leave it out or use entropy, maskgit_plus or topk_margin",
             ),
-            Fault::PromptToken {
-                position,
-                token,
-                vocab_size,
-            } => write!(
+            Fault::PromptToken { position, token, vocab_size } => write!(
                 f,
                 "prompt token {token} at position {position} is not below the vocabulary's size \
                  {vocab_size}"
@@ -114,18 +99,12 @@ impl fmt::Display for Fault {
             Fault::Empty => f.write_str(
                 "the prompt is empty and max-tokens is 0; give a prompt or tokens to generate",
             ),
-            Fault::TooLong {
-                positions,
-                positions_max,
-            } => write!(
+            Fault::TooLong { positions, positions_max } => write!(
                 f,
                 "prompt and generated part are {positions} positions; at most {positions_max} fit"
             ),
             Fault::EndTokens { count } => {
-                write!(
-                    f,
-                    "{count} end tokens; at most {TOKEN_SET_MAX} are supported"
-                )
+                write!(f, "{count} end tokens; at most {TOKEN_SET_MAX} are supported")
             }
             Fault::NothingAllowed => f.write_str(
                 "no token is left to choose: the mask token and the forbidden end tokens are the \

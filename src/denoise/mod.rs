@@ -6,7 +6,9 @@
 //! [`Canvas::commit`]. All memory is taken by `Canvas::new`.
 mod canvas;
 mod fault;
+mod pick;
 mod schedule;
+mod shares;
 
 pub use canvas::{Canvas, Committed, ModelFacts, Progress, Wanted};
 pub use fault::Fault;

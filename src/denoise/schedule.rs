@@ -120,6 +120,15 @@ impl Schedule {
         self.block_length
     }
 
+    /// The most positions that want a token at one step, when the prompt has `holes` masks.
+    pub fn wanted_max(&self, holes: usize) -> usize {
+        let generated = match self.kind {
+            Kind::Llada => self.block_length.min(self.gen_length),
+            Kind::Dream => self.gen_length,
+        };
+        holes + generated as usize
+    }
+
     /// How confidence is measured.
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
@@ -187,17 +196,11 @@ fn complete(kind: Kind, given: &Settings) -> Schedule {
         Kind::Dream => block_length,
     };
     // A temperature of the caller's own is not meant to be narrowed by our default.
-    let top_p = if given.temperature.is_some() {
-        1.0
-    } else {
-        top_p
-    };
+    let top_p = if given.temperature.is_some() { 1.0 } else { top_p };
     Schedule {
         kind,
         gen_length: given.gen_length,
-        steps: given
-            .steps
-            .or((given.gen_length > 0).then_some(given.gen_length)),
+        steps: given.steps.or((given.gen_length > 0).then_some(given.gen_length)),
         block_length: block_length.min(given.gen_length).max(1),
         algorithm: given.algorithm.unwrap_or(kind.algorithms()[0]),
         temperature: given.temperature.unwrap_or(temperature),
@@ -218,91 +221,32 @@ fn check_counts(given: &Settings) -> Result<(), Fault> {
         if (least..=most).contains(&value) {
             Ok(())
         } else {
-            Err(Fault::OutOfRange {
-                setting,
-                value: f64::from(value),
-                allowed,
-            })
+            Err(Fault::OutOfRange { setting, value: f64::from(value), allowed })
         }
     };
-    whole(
-        "max-tokens",
-        given.gen_length,
-        0,
-        CANVAS_MAX,
-        "at most 1048576",
-    )?;
-    whole(
-        "steps",
-        given.steps.unwrap_or(1),
-        1,
-        STEPS_MAX,
-        "from 1 to 1048576",
-    )?;
-    whole(
-        "block-length",
-        given.block_length.unwrap_or(1),
-        1,
-        u32::MAX,
-        "at least 1",
-    )
+    whole("max-tokens", given.gen_length, 0, CANVAS_MAX, "at most 1048576")?;
+    whole("steps", given.steps.unwrap_or(1), 1, STEPS_MAX, "from 1 to 1048576")?;
+    whole("block-length", given.block_length.unwrap_or(1), 1, u32::MAX, "at least 1")
 }
 
 fn check_numbers(schedule: &Schedule) -> Result<(), Fault> {
     // Written so that NaN, which is in no range, is refused.
     let real = |setting, value: f64, holds: bool, allowed| {
-        if holds {
-            Ok(())
-        } else {
-            Err(Fault::OutOfRange {
-                setting,
-                value,
-                allowed,
-            })
-        }
+        if holds { Ok(()) } else { Err(Fault::OutOfRange { setting, value, allowed }) }
     };
     let hot = |value: f64| (0.0..=TEMPERATURE_MAX).contains(&value);
-    let Schedule {
-        temperature,
-        top_p,
-        alg_temp,
-        eps,
-        cfg_scale,
-        ..
-    } = *schedule;
-    real(
-        "temperature",
-        temperature,
-        hot(temperature),
-        "from 0 to 1000000",
-    )?;
-    real(
-        "top-p",
-        top_p,
-        top_p > 0.0 && top_p <= 1.0,
-        "above 0 and at most 1",
-    )?;
+    let Schedule { temperature, top_p, alg_temp, eps, cfg_scale, .. } = *schedule;
+    real("temperature", temperature, hot(temperature), "from 0 to 1000000")?;
+    real("top-p", top_p, top_p > 0.0 && top_p <= 1.0, "above 0 and at most 1")?;
     real("alg-temp", alg_temp, hot(alg_temp), "from 0 to 1000000")?;
     // The loop divides by times in f32, where a smaller eps would be 0.
     let eps_holds = eps >= f64::from(f32::MIN_POSITIVE) && eps < 1.0;
-    real(
-        "eps",
-        eps,
-        eps_holds,
-        "above 0 (at least 1.2e-38) and below 1",
-    )?;
-    real(
-        "cfg-scale",
-        cfg_scale,
-        (0.0..=CFG_SCALE_MAX).contains(&cfg_scale),
-        "from 0 to 100",
-    )
+    real("eps", eps, eps_holds, "above 0 (at least 1.2e-38) and below 1")?;
+    real("cfg-scale", cfg_scale, (0.0..=CFG_SCALE_MAX).contains(&cfg_scale), "from 0 to 100")
 }
 
 fn check_kind(schedule: &Schedule) -> Result<(), Fault> {
-    let Schedule {
-        kind, algorithm, ..
-    } = *schedule;
+    let Schedule { kind, algorithm, .. } = *schedule;
     if algorithm.kind() != kind {
         return Err(Fault::WrongAlgorithm { algorithm, kind });
     }

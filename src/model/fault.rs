@@ -89,19 +89,17 @@ impl fmt::Display for Fault {
                 f,
                 "tensor `{name}` is missing: the file is incomplete or not of this architecture"
             ),
-            Fault::Shape { name, expected, found } => write!(
-                f,
-                "tensor `{name}` has shape {found:?}: the metadata asks for {expected:?}"
-            ),
+            Fault::Shape { name, expected, found } => {
+                write!(f, "tensor `{name}` has shape {found:?}: the metadata asks for {expected:?}")
+            }
             Fault::Type { name, found } => write!(
                 f,
                 "tensor `{name}` has type {found}, which is not supported: requantize it to one of {}",
                 dllm_cpu::dtype::Dtype::ALL.map(|d| d.name()).join(", ")
             ),
-            Fault::Block { name, dtype, cols, block } => write!(
-                f,
-                "tensor `{name}` has {cols} columns: {dtype} needs a multiple of {block}"
-            ),
+            Fault::Block { name, dtype, cols, block } => {
+                write!(f, "tensor `{name}` has {cols} columns: {dtype} needs a multiple of {block}")
+            }
             Fault::NotFinite { name, row } => write!(
                 f,
                 "tensor `{name}`, row {row}: a value or scale is NaN or infinite; the file is damaged"

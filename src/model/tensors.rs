@@ -81,8 +81,7 @@ pub(super) fn find(gguf: &Gguf, config: Config) -> Result<Model, Fault> {
         Some(_) => Some(finder.vector("rope_freqs.weight", config.rope.dimensions / 2)?),
         None => None,
     };
-    let (q_cols, kv_cols) =
-        (config.heads * config.head_width, config.kv_heads * config.head_width);
+    let (q_cols, kv_cols) = (config.heads * config.head_width, config.kv_heads * config.head_width);
     let layer = |i: usize| -> Result<Layer, Fault> {
         let name = |part: &str| format!("blk.{i}.{part}");
         Ok(Layer {
@@ -150,7 +149,7 @@ impl Finder<'_> {
 
 /// The shape without trailing ones, but at least one dimension.
 fn trimmed(info: &TensorInfo) -> Vec<u64> {
-    let mut shape = info.shape().to_vec();
+    let mut shape = info.dims().to_vec();
     while shape.len() > 1 && shape.last() == Some(&1) {
         shape.pop();
     }

@@ -1,6 +1,6 @@
 //! The buffers that operators write: their sizes, and when their contents matter.
 
-use super::operators::{Op, stage};
+use super::operators::{KEY_ITEM, Op, stage};
 use super::{Limits, ROW_ITEM};
 use crate::model::Model;
 use dllm_arena::layout::{self, Request};
@@ -99,6 +99,21 @@ pub(super) struct Slots {
     pub order: Slot,
 }
 
+/// What a caller fills before a step (the first three) and reads after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ports {
+    /// u32 `[rows]`: the canvas.
+    pub ids: Slot,
+    /// u32 `[wanted]`: the canvas rows whose logits are wanted.
+    pub wanted: Slot,
+    /// u32 `[wanted]`: the position that each of them decides.
+    pub positions: Slot,
+    /// f32 `[wanted][vocabulary, rounded up to 16]`
+    pub logits: Slot,
+    /// `[wanted]` choices, [`CHOICE_BYTES`] each.
+    pub choices: Slot,
+}
+
 /// Collects buffers, then places them.
 pub(super) struct Builder {
     pub rows: usize,
@@ -113,6 +128,18 @@ impl Builder {
         let mut list = List { buffers: Vec::new(), rows, threads: limits.threads };
         let slots = slots(model, limits, wanted, &mut list);
         Builder { rows, wanted, slots, buffers: list.buffers }
+    }
+
+    /// The buffers that a caller uses.
+    pub fn ports(&self) -> Ports {
+        let s = &self.slots;
+        Ports {
+            ids: s.ids,
+            wanted: s.wanted,
+            positions: s.positions,
+            logits: s.logits,
+            choices: s.choices,
+        }
     }
 
     /// Offsets after `start`, and the bytes used; `None` on overflow.
@@ -233,7 +260,7 @@ fn slots(model: &Model, limits: Limits, wanted: usize, list: &mut List) -> Slots
         attended_act,
         hidden_act,
         tile: list.per_worker("scratch.tile", 2 * rows * PANEL_ROWS),
-        row: list.per_worker("scratch.row", widest),
+        row: list.per_worker("scratch.row", widest.max(KEY_ITEM * config.head_width)),
         attention: {
             let tiles = 2 * QUERY_TILE * config.head_width;
             list.per_worker("scratch.attention", tiles + attention_scratch_floats())

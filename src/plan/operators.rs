@@ -1,7 +1,7 @@
 //! The operators of a forward pass in order, each with what it reads and writes.
 
 use super::ROW_ITEM;
-use super::buffers::{Act, Builder, Quantized, Slot};
+use super::buffers::{Act, Builder, CHOICE_BYTES, Quantized, Slot};
 use super::weights::{LayerWeights, MatrixPlan, Weights};
 use crate::model::{Matrix, Model};
 use dllm_arena::{Partition, PhaseAccess, Span};
@@ -43,6 +43,9 @@ pub mod stage {
     /// How many there are.
     pub const COUNT: usize = 14;
 }
+
+/// Keys of a work item that turns and transposes them: their values fill one cache line.
+pub const KEY_ITEM: usize = 16;
 
 /// How many rows an operator has in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -337,8 +340,8 @@ impl List<'_> {
         let access = PhaseAccess {
             reads,
             writes: vec![
-                (logits, single_rows(self.b.wanted, row_bytes)),
-                (s.choices, single_rows(self.b.wanted, super::buffers::CHOICE_BYTES)),
+                (logits, Partition::blocks(self.b.wanted, row_bytes)),
+                (s.choices, Partition::blocks(self.b.wanted, CHOICE_BYTES)),
             ],
             scratch: vec![s.order],
         };
@@ -427,20 +430,15 @@ fn act_slots(act: Act) -> Vec<Slot> {
 /// Writes of [`ROW_ITEM`] rows an item into `[super-block][rows][..]` buffers.
 fn act_writes(act: Act, rows: usize) -> Vec<(Slot, Partition)> {
     let blocks = act.cols.div_ceil(SUPER_WEIGHTS);
-    let partition = |row_bytes: usize| Partition {
-        first: 0,
-        items: rows / ROW_ITEM,
-        inner: rows / ROW_ITEM,
-        outer_stride: 0,
-        chunk: ROW_ITEM * row_bytes,
-        pitch: rows * row_bytes,
-        pieces: blocks,
+    let partition = |words: usize| {
+        let row_bytes = 4 * words;
+        Partition::columns(rows / ROW_ITEM, ROW_ITEM * row_bytes, rows * row_bytes, blocks)
     };
     let all = |q: Quantized, scales: usize| {
         [
-            (q.codes, partition(4 * CODE_WORDS)),
-            (q.sums, partition(4 * SUM_WORDS)),
-            (q.scales, partition(4 * scales)),
+            (q.codes, partition(CODE_WORDS)),
+            (q.sums, partition(SUM_WORDS)),
+            (q.scales, partition(scales)),
         ]
     };
     let per_256 = act.per_256.map(|q| all(q, 1));
@@ -450,57 +448,24 @@ fn act_writes(act: Act, rows: usize) -> Vec<(Slot, Partition)> {
 
 /// [`ROW_ITEM`] whole rows an item.
 fn row_items(rows: usize, row_bytes: usize) -> Partition {
-    let items = rows / ROW_ITEM;
-    let chunk = ROW_ITEM * row_bytes;
-    Partition { first: 0, items, inner: items, outer_stride: 0, chunk, pitch: 0, pieces: 1 }
-}
-
-/// One row an item.
-fn single_rows(rows: usize, row_bytes: usize) -> Partition {
-    Partition {
-        first: 0,
-        items: rows,
-        inner: rows,
-        outer_stride: 0,
-        chunk: row_bytes,
-        pitch: 0,
-        pieces: 1,
-    }
+    Partition::blocks(rows / ROW_ITEM, ROW_ITEM * row_bytes)
 }
 
 /// 16 columns of every row an item: a cache line each.
 fn panel_items(first: usize, matrix: &MatrixPlan, rows: usize) -> Partition {
-    let items = matrix.panels();
-    let chunk = 4 * PANEL_ROWS;
-    let pitch = items * chunk;
-    Partition { first, items, inner: items, outer_stride: 0, chunk, pitch, pieces: rows }
+    let column_bytes = 4 * PANEL_ROWS;
+    let panels = matrix.panels();
+    Partition::columns(panels, column_bytes, panels * column_bytes, rows).starting_at(first)
 }
 
 /// 16 queries of one head an item, heads first.
 fn head_items(rows: usize, heads: usize, head_width: usize) -> Partition {
-    let pitch = 4 * heads * head_width;
-    Partition {
-        first: 0,
-        items: heads * (rows / QUERY_TILE),
-        inner: heads,
-        outer_stride: QUERY_TILE * pitch,
-        chunk: 4 * head_width,
-        pitch,
-        pieces: QUERY_TILE,
-    }
+    let head_bytes = 4 * head_width;
+    Partition::grouped(rows / QUERY_TILE, heads, head_bytes, heads * head_bytes, QUERY_TILE)
 }
 
 /// 16 keys of one head an item, transposed, keys first.
 fn key_items(rows: usize, kv_heads: usize, head_width: usize) -> Partition {
-    let blocks = rows / PANEL_ROWS;
-    let pitch = 4 * rows;
-    Partition {
-        first: 0,
-        items: kv_heads * blocks,
-        inner: blocks,
-        outer_stride: head_width * pitch,
-        chunk: 4 * PANEL_ROWS,
-        pitch,
-        pieces: head_width,
-    }
+    let blocks = rows / KEY_ITEM;
+    Partition::grouped(kv_heads, blocks, 4 * KEY_ITEM, 4 * rows, head_width)
 }

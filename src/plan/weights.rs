@@ -75,8 +75,6 @@ pub(super) struct Weights {
     pub entries: Vec<WeightPlan>,
     pub bytes: usize,
     pub embedding: Span,
-    pub rope_cos: Span,
-    pub rope_sin: Span,
     pub output_norm: Span,
     pub output: MatrixPlan,
     pub layers: Vec<LayerWeights>,
@@ -87,8 +85,8 @@ pub(super) fn plan(model: &Model, rows: usize) -> Option<Weights> {
     let mut builder = Builder::default();
     let table_bytes = rows.checked_mul(model.config.rope.dimensions / 2 * size_of::<f32>())?;
     let embedding = builder.embedding(model.embedding)?;
-    let rope_cos = builder.push("rope.cos", WeightKind::RopeCos, table_bytes)?;
-    let rope_sin = builder.push("rope.sin", WeightKind::RopeSin, table_bytes)?;
+    builder.push("rope.cos", WeightKind::RopeCos, table_bytes)?;
+    builder.push("rope.sin", WeightKind::RopeSin, table_bytes)?;
     let mut layers = Vec::with_capacity(model.layers.len());
     for (i, layer) in model.layers.iter().enumerate() {
         let name = |part: &str| format!("blk.{i}.{part}");
@@ -110,8 +108,6 @@ pub(super) fn plan(model: &Model, rows: usize) -> Option<Weights> {
         entries: builder.entries,
         bytes: builder.bytes,
         embedding,
-        rope_cos,
-        rope_sin,
         output_norm,
         output,
         layers,

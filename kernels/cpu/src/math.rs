@@ -32,9 +32,12 @@ pub fn exp<S: Simd>(s: S, x: S::F) -> S::F {
     s.mul(value, s.min(above, s.splat(1.0)))
 }
 
-/// `x / (1 + e^-x)`, the SiLU activation.
+/// `x / (1 + e^-x)`, the SiLU activation; within 6e-37 of zero below -88, where the exponential
+/// is capped: there -88 stands for x, which keeps a huge negative x from showing through.
 #[inline(always)]
 pub fn silu<S: Simd>(s: S, x: S::F) -> S::F {
     let one = s.splat(1.0);
-    s.div(x, s.add(one, exp(s, s.sub(s.splat(0.0), x))))
+    // max returns its second argument for NaN, so a NaN stays one.
+    let capped = s.max(s.splat(-EXP_MAX), x);
+    s.div(capped, s.add(one, exp(s, s.sub(s.splat(0.0), x))))
 }

@@ -81,12 +81,12 @@ impl Tile {
         }
         let mins = block[if F::MIN { F::MINS } else { F::SCALES }..].as_chunks::<GROUP_ROWS>().0;
         for p in 0..subs / 2 {
-            for r in 0..GROUP_ROWS {
+            for (r, pair) in self.sum_factors[g][p].iter_mut().enumerate() {
                 let factor = |s: usize| {
                     if F::MIN { i32::from(mins[s][r]) } else { F::OFFSET * scale(s, r) }
                 };
                 let (low, high) = (factor(2 * p), factor(2 * p + 1));
-                self.sum_factors[g][p][r] = (low & 0xffff) | (high << 16);
+                *pair = (low & 0xffff) | (high << 16);
             }
         }
     }

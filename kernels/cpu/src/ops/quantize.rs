@@ -1,7 +1,8 @@
 //! Activations to int8: round half to even of `x * (127 / max |x|)`, clamped to -127..=127.
 //!
 //! A block whose largest magnitude is zero, or so small that `127 / max` overflows, gets scale 0
-//! and zero codes. Every code path shares this rule.
+//! and zero codes. Every code path shares this rule. The clamp comes before the conversion to
+//! integers, so that a NaN, too, gives a code in range: -127.
 
 use crate::dtype::SUPER_WEIGHTS;
 use crate::gemm::{CODE_WORDS, SUM_WORDS};

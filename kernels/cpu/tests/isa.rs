@@ -1,0 +1,42 @@
+//! The choice of kernels agrees with what the operating system says of the CPU.
+//!
+//! `tools/emulate` runs this file on emulated CPUs and compares the printed line with its table.
+
+#![cfg(target_arch = "x86_64")]
+
+use dllm_cpu::{Kernels, NAMES};
+
+/// The kernels that the CPU can run, from the system's list of flags; nothing where there is none.
+fn listed_by_the_system() -> Option<Vec<&'static str>> {
+    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("flags"))?;
+    let flags: Vec<&str> = line.split_ascii_whitespace().collect();
+    let needs: [&[&str]; 4] = [
+        &[],
+        &["avx2", "fma"],
+        &["avx2", "fma", "avx_vnni"],
+        &["avx2", "fma", "avx512_vnni", "avx512vl"],
+    ];
+    let has = |flag: &&str| flags.contains(flag);
+    let listed = NAMES.iter().zip(needs).filter(|(_, needs)| needs.iter().all(has));
+    Some(listed.map(|(name, _)| *name).collect())
+}
+
+#[test]
+fn the_choice_of_kernels_agrees_with_the_operating_system() {
+    let chosen: Vec<&str> = Kernels::all().map(Kernels::name).collect();
+    println!("kernels: {}", chosen.join(" "));
+    assert_eq!(Kernels::best().map(Kernels::name), chosen.last().copied());
+    if let Some(listed) = listed_by_the_system() {
+        assert_eq!(chosen, listed);
+    }
+}
+
+#[test]
+fn kernels_that_the_cpu_lacks_are_refused() {
+    let chosen: Vec<&str> = Kernels::all().map(Kernels::name).collect();
+    for name in NAMES {
+        assert_eq!(Kernels::by_name(name).is_some(), chosen.contains(&name), "{name}");
+    }
+    assert!(Kernels::by_name("avx9").is_none());
+}

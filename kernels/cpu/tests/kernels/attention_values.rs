@@ -1,0 +1,123 @@
+//! Attention against a softmax in f64, within a derived bound.
+
+use crate::bits::{UNIT, assert_near, roundings};
+use crate::float_values::{EXP_ERROR, EXP_LOW};
+use crate::probe::Head;
+use crate::random::Random;
+use dllm_cpu::Kernels;
+
+/// The exact scores of a query, and the bound on the kernels' error of each: a chain of `width`
+/// fused multiply-adds.
+fn scores(head: &Head, query: usize) -> (Vec<f64>, f64) {
+    let q = &head.q[query * head.width..][..head.width];
+    let mut worst = 0.0_f64;
+    let mut score = |key: usize| {
+        let products = q
+            .iter()
+            .enumerate()
+            .map(|(e, &q)| f64::from(q) * f64::from(head.k_transposed[e * head.key_stride + key]));
+        worst = worst.max(products.clone().map(f64::abs).sum());
+        products.sum()
+    };
+    let scores = (0..head.keys).map(&mut score).collect();
+    (scores, roundings(head.width) * worst)
+}
+
+/// The relative error of a weight `e^(score - largest)`, and of the factor by which it is rescaled
+/// when the largest grows from tile to tile: errors of arguments add up, since exponentials
+/// multiply.
+///
+/// - The score is off by `score_error`, the largest cancels between the weights and their sum.
+/// - Each difference of arguments rounds once; they telescope, so together by at most `range` u.
+/// - Each of up to `tiles + 1` exponentials is off by 4 u, and each rescaling rounds once.
+fn weight_error(score_error: f64, range: f64, tiles: usize) -> f64 {
+    let argument = score_error + range * UNIT * 1.001;
+    argument.exp_m1() + (tiles + 1) as f64 * (EXP_ERROR + UNIT) * 1.001
+}
+
+/// The exact output element of a query from its scores, and the bound on the kernels' error.
+fn expected(head: &Head, scores: &[f64], score_error: f64, e: usize) -> (f64, f64) {
+    let largest = scores.iter().copied().fold(f64::MIN, f64::max);
+    let least = scores.iter().copied().fold(f64::MAX, f64::min);
+    let (mut total, mut sum, mut size, mut most) = (0.0, 0.0, 0.0, 0.0_f64);
+    for (key, score) in scores.iter().enumerate() {
+        let weight = (score - largest).exp();
+        let value = f64::from(head.v[key * head.value_stride + e]);
+        total += weight;
+        sum += weight * value;
+        size += weight * value.abs();
+        most = most.max(value.abs());
+    }
+    // The weights' errors count in the numerator and in the sum that it is divided by. Of
+    // roundings, the numerator has one a key (rescalings are counted above), the sum as many
+    // at most, the inverse and the product one each.
+    let weights = weight_error(score_error, largest - least, head.keys.div_ceil(32));
+    let relative = 2.0 * weights + 2.0 * roundings(head.keys + 3);
+    // Weights of scores far below the largest are zero instead.
+    let lost = head.keys as f64 * f64::from(EXP_LOW).exp() * 2.0 * most;
+    (sum / total, relative * 1.01 * size / total + lost)
+}
+
+fn check(what: &str, head: &Head, kernels: impl IntoIterator<Item = Kernels>) {
+    let outputs: Vec<_> = kernels.into_iter().map(|k| (k.name(), head.run(k))).collect();
+    for query in 0..head.q.len() / head.width {
+        let (scores, score_error) = scores(head, query);
+        for e in 0..head.width {
+            let (want, bound) = expected(head, &scores, score_error, e);
+            for (name, out) in &outputs {
+                let what = format!("{what}, {} keys, {name}", head.keys);
+                assert_near(&what, [query, e], out[query * head.width + e], want, bound);
+            }
+        }
+    }
+}
+
+#[test]
+fn attention_against_f64() {
+    let mut random = Random(30);
+    for keys in [1, 3, 31, 32, 33, 64, 100, 301] {
+        for (queries, width) in [(1, 8), (4, 32), (7, 64), (16, 128)] {
+            for reach in [0.1, 10.0, 90.0] {
+                let head = Head::random(&mut random, [queries, keys, width], reach, f32::NAN);
+                check(&format!("reach {reach}"), &head, Kernels::all());
+            }
+        }
+    }
+}
+
+/// Scores that rise, fall, or peak once: the running maximum changes in every tile, never again
+/// after the first, or somewhere in between.
+#[test]
+fn the_running_maximum_may_change_in_any_tile() {
+    let shapes: [fn(usize) -> f32; 4] = [
+        |key| key as f32 * 0.3,
+        |key| key as f32 * -0.3,
+        |key| if key == 70 { 40.0 } else { 0.0 },
+        |key| (key as f32 - 64.0).abs() * -0.2 - 50.0,
+    ];
+    for (i, shape) in shapes.into_iter().enumerate() {
+        let mut head = Head::random(&mut Random(31), [5, 130, 16], 1.0, f32::NAN);
+        for query in head.q.chunks_mut(16) {
+            query.fill(0.0);
+            query[3] = 1.0;
+        }
+        for key in 0..130 {
+            head.k_transposed[3 * head.key_stride + key] = shape(key);
+        }
+        check(&format!("shape {i}"), &head, Kernels::all());
+    }
+}
+
+/// All scores equal: the mean of the values, whatever the score.
+#[test]
+fn equal_scores_give_the_mean() {
+    for score in [-1e4, -3.0, 0.0, 5.0, 1e4] {
+        let mut head = Head::random(&mut Random(32), [2, 45, 8], 0.0, f32::NAN);
+        head.q.fill(0.0);
+        for query in head.q.chunks_mut(8) {
+            query[0] = 1.0;
+        }
+        head.k_transposed[..45].fill(score);
+        check(&format!("score {score}"), &head, Kernels::all());
+    }
+}

@@ -1,0 +1,52 @@
+//! Comparison bit for bit, with coordinates and both values where it fails.
+
+use dllm_cpu::Kernels;
+
+/// The kernels that every other one must equal.
+pub fn scalar() -> Kernels {
+    Kernels::by_name("scalar").unwrap()
+}
+
+/// Every kernel of this CPU but the scalar one.
+pub fn others() -> impl Iterator<Item = Kernels> {
+    Kernels::all().filter(|kernels| kernels.name() != "scalar")
+}
+
+/// Asserts that two matrices of `width` columns have the same bits (one NaN is not another).
+pub fn assert_same(what: &str, kernels: Kernels, got: &[f32], want: &[f32], width: usize) {
+    assert_eq!(got.len(), want.len(), "{what}, {}: lengths", kernels.name());
+    for (i, (got, want)) in got.iter().zip(want).enumerate() {
+        assert!(
+            got.to_bits() == want.to_bits(),
+            "{what}, {}, row {} column {}: {got:e} ({:#010x}) instead of {want:e} ({:#010x})",
+            kernels.name(),
+            i / width,
+            i % width,
+            got.to_bits(),
+            want.to_bits(),
+        );
+    }
+}
+
+/// Asserts that `got` is within `bound` of `want`; false for NaN.
+pub fn assert_near(what: &str, at: [usize; 2], got: f32, want: f64, bound: f64) {
+    let error = (f64::from(got) - want).abs();
+    assert!(
+        error <= bound,
+        "{what}, row {} column {}: {got:e} ({:#010x}) instead of {want:e}: off by {error:e}, bound \
+         {bound:e}",
+        at[0],
+        at[1],
+        got.to_bits(),
+    );
+}
+
+/// The unit roundoff of f32: rounding changes a value by at most this times the value.
+pub const UNIT: f64 = 1.0 / (1u64 << 24) as f64;
+
+/// The bound on the relative change by `n` roundings, `(1 + UNIT)^n - 1` (Higham, "Accuracy and
+/// Stability of Numerical Algorithms", 2002, lemma 3.1).
+pub fn roundings(n: usize) -> f64 {
+    let product = n as f64 * UNIT;
+    product / (1.0 - product)
+}

@@ -1,0 +1,150 @@
+//! Operators that expose the functions which the library's operators are made of.
+
+use crate::random::Random;
+use dllm_cpu::isa::{Isa, LANES, Simd};
+use dllm_cpu::ops::{Attention, attention_scratch_floats};
+use dllm_cpu::{Kernels, Op, math};
+
+/// `x = e^x`, for a multiple of eight values.
+pub struct Exp<'a>(pub &'a mut [f32]);
+
+impl Op for Exp<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        let s = isa.v();
+        for x in self.0.chunks_exact_mut(LANES) {
+            let y = math::exp(s, s.load(x));
+            s.store(x, y);
+        }
+    }
+}
+
+/// `e^x` of any number of values.
+pub fn exp(kernels: Kernels, x: &[f32]) -> Vec<f32> {
+    let mut y = x.to_vec();
+    y.resize(x.len().next_multiple_of(LANES), 0.0);
+    kernels.run(Exp(&mut y));
+    y.truncate(x.len());
+    y
+}
+
+/// Every operation on vectors, written to `out` one after another as bits.
+pub struct EveryOperation<'a> {
+    pub a: [f32; 8],
+    pub b: [f32; 8],
+    pub c: [f32; 8],
+    pub p: [u8; 32],
+    pub q: [u8; 32],
+    pub out: &'a mut Vec<[u32; 8]>,
+}
+
+impl Op for EveryOperation<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        let s = isa.v();
+        let (a, b, c) = (s.load(&self.a), s.load(&self.b), s.load(&self.c));
+        let (p, q) = (s.load_bytes(&self.p), s.load_bytes(&self.q));
+        let small = s.min(s.max(a, s.splat(-126.4)), s.splat(127.4));
+        let table = std::array::from_fn(|i| (i * i + 1) as u8);
+        let floats = [
+            s.add(a, b),
+            s.sub(a, b),
+            s.mul(a, b),
+            s.div(a, b),
+            s.fma(a, b, c),
+            s.fnma(a, b, c),
+            s.max(a, b),
+            s.min(a, b),
+            s.abs(a),
+            s.to_f32(p),
+            s.exp2_int(s.to_i32(small)),
+        ];
+        let integers = [
+            s.to_i32(small),
+            s.add_i32(p, q),
+            s.sub_i32(p, q),
+            s.mul_i32(p, q),
+            s.dot_i16(p, q),
+            s.low_nibbles(p),
+            s.high_nibbles(p),
+            s.look_up(&table, s.high_nibbles(p)),
+            s.sub_bytes(p, q),
+            s.splat_i32(i32::from(self.p[0]) - 9),
+        ];
+        for x in floats {
+            let mut lanes = [0.0; 8];
+            s.store(&mut lanes, x);
+            // Which NaN comes out is the processor's choice, and no kernel's result depends on it.
+            self.out.push(lanes.map(|x| if x.is_nan() { !0 } else { x.to_bits() }));
+        }
+        for x in integers {
+            let mut lanes = [0; 8];
+            s.store_i32(&mut lanes, x);
+            self.out.push(lanes.map(i32::cast_unsigned));
+        }
+    }
+}
+
+/// One head of attention, and the buffers around it.
+#[derive(Clone)]
+pub struct Head {
+    pub q: Vec<f32>,
+    pub k_transposed: Vec<f32>,
+    pub v: Vec<f32>,
+    pub keys: usize,
+    pub width: usize,
+    pub key_stride: usize,
+    pub value_stride: usize,
+}
+
+impl Head {
+    /// Random queries and keys whose scores reach about `reach`; everything beyond the keys, and
+    /// between the rows of values, is `poison`.
+    pub fn random(
+        random: &mut Random,
+        [queries, keys, width]: [usize; 3],
+        reach: f32,
+        poison: f32,
+    ) -> Head {
+        let key_stride = keys.next_multiple_of(32) + 32;
+        let value_stride = width + 8;
+        let mut k_transposed = vec![poison; width * key_stride];
+        for row in k_transposed.chunks_mut(key_stride) {
+            row[..keys].copy_from_slice(&random.floats(keys, 1.0));
+        }
+        let mut v = vec![poison; (keys + 2) * value_stride];
+        for row in v.chunks_mut(value_stride).take(keys) {
+            row[..width].copy_from_slice(&random.floats(width, 1.0));
+        }
+        // A score is a sum of `width` products of deviation q / 3, so of deviation about reach/3.
+        let q = random.floats(queries * width, reach / (width as f32).sqrt());
+        Head { q, k_transposed, v, keys, width, key_stride, value_stride }
+    }
+
+    /// `[queries][width]`, from scratch space and an output that were NaN.
+    pub fn run(&self, kernels: Kernels) -> Vec<f32> {
+        let mut out = vec![f32::NAN; self.q.len()];
+        let mut scratch = vec![f32::NAN; attention_scratch_floats()];
+        kernels.run(self.with(&mut scratch, &mut out));
+        out
+    }
+
+    /// The operator over these buffers.
+    pub fn with<'a>(&'a self, scratch: &'a mut [f32], out: &'a mut [f32]) -> Attention<'a> {
+        Attention {
+            q: &self.q,
+            k_transposed: &self.k_transposed,
+            key_stride: self.key_stride,
+            v: &self.v,
+            value_stride: self.value_stride,
+            keys: self.keys,
+            head_width: self.width,
+            scratch,
+            out,
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Float operators of every kernel against the scalar ones, bit for bit.
+
+use crate::bits::{assert_same, others, scalar};
+use crate::probe::{EveryOperation, Head, exp};
+use crate::random::Random;
+use dllm_cpu::Kernels;
+use dllm_cpu::ops::{AddAssign, RmsNorm, Rope, RopeStyle, SiluMul};
+
+/// Compares `f` of every kernel with `f` of the scalar one.
+fn check(what: &str, width: usize, f: impl Fn(Kernels) -> Vec<f32>) {
+    let want = f(scalar());
+    for kernels in others() {
+        assert_same(what, kernels, &f(kernels), &want, width);
+    }
+}
+
+/// Floats with every trap: signed zeros, subnormals, ties, huge numbers, infinities, NaN.
+const TRAPS: [f32; 16] = [
+    0.0,
+    -0.0,
+    f32::from_bits(1),
+    -f32::MIN_POSITIVE,
+    0.5,
+    1.5,
+    -2.5,
+    126.5,
+    -126.0,
+    3.402e38,
+    -3.402e38,
+    1e-20,
+    f32::INFINITY,
+    f32::NEG_INFINITY,
+    f32::NAN,
+    0.333_333_34,
+];
+
+#[test]
+fn isa_operations_on_vectors() {
+    let mut random = Random(10);
+    for shift in 0..16 {
+        let trap = |by: usize| std::array::from_fn(|i| TRAPS[(i * by + shift * 3 + by) % 16]);
+        let (p, q) = (random.bytes(32), random.bytes(32));
+        let run = |kernels: Kernels| {
+            let mut out = vec![];
+            let (p, q) = (p[..].try_into().unwrap(), q[..].try_into().unwrap());
+            let (a, b, c) = (trap(1), trap(5), trap(7));
+            kernels.run(EveryOperation { a, b, c, p, q, out: &mut out });
+            out
+        };
+        let want = run(scalar());
+        for kernels in others() {
+            for (i, (got, want)) in run(kernels).iter().zip(&want).enumerate() {
+                assert_eq!(got, want, "{}: operation {i}, traps {shift}", kernels.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn isa_exp() {
+    let everywhere: Vec<f32> = (0..1 << 14).map(|i| f32::from_bits(i * 262_139)).collect();
+    let inside: Vec<f32> = (0..1 << 13).map(|i| i as f32 * (176.0 / 8192.0) - 88.0).collect();
+    check("exp of any bits", 8, |kernels| exp(kernels, &everywhere));
+    check("exp in its range", 8, |kernels| exp(kernels, &inside));
+}
+
+#[test]
+fn exp_is_the_same_over_two_million_numbers() {
+    let all: Vec<f32> = (0..1 << 21).map(|i: u32| f32::from_bits(i * 2048 + i % 2048)).collect();
+    check("exp", 8, |kernels| exp(kernels, &all));
+}
+
+#[test]
+fn isa_norm() {
+    let mut random = Random(11);
+    for width in [8, 16, 72, 1024, 4096] {
+        for size in [1e-18, 1.0, 1e15] {
+            let (x, weight) = (random.floats(width, size), random.floats(width, 2.0));
+            check(&format!("norm of {width}, {size:e}"), width, |kernels| {
+                let mut y = vec![f32::NAN; width];
+                kernels.run(RmsNorm { x: &x, weight: &weight, epsilon: 1e-5, y: &mut y });
+                assert!(y.iter().all(|y| y.is_finite()));
+                y
+            });
+        }
+    }
+}
+
+#[test]
+fn isa_rope() {
+    let mut random = Random(12);
+    for style in [RopeStyle::Norm, RopeStyle::Neox] {
+        for (head_width, half) in [(8, 4), (64, 32), (128, 64), (64, 16), (32, 1), (40, 13)] {
+            let x = random.floats(3 * head_width, 2.0);
+            let (cos, sin) = (random.floats(half, 1.0), random.floats(half, 1.0));
+            check(&format!("rope {style:?} {half} of {head_width}"), head_width, |kernels| {
+                let mut x = x.clone();
+                kernels.run(Rope { x: &mut x, head_width, cos: &cos, sin: &sin, style });
+                x
+            });
+        }
+    }
+}
+
+#[test]
+fn isa_silu_and_addition() {
+    let mut random = Random(13);
+    for size in [1e-3, 4.0, 100.0, 1e30] {
+        let (x, y) = (random.floats(1024, size), random.floats(1024, 2.0));
+        check(&format!("silu up to {size:e}"), 1024, |kernels| {
+            let mut gate = x.clone();
+            kernels.run(SiluMul { gate: &mut gate, up: &y });
+            gate
+        });
+        check(&format!("addition up to {size:e}"), 1024, |kernels| {
+            let mut sum = x.clone();
+            kernels.run(AddAssign { x: &mut sum, y: &y });
+            sum
+        });
+    }
+}
+
+/// Lengths on either side of a key tile, and several of them.
+const KEYS: [usize; 8] = [1, 3, 31, 32, 33, 64, 100, 301];
+
+fn check_head(random: &mut Random, sizes: [usize; 3]) {
+    let head = Head::random(random, sizes, 12.0, f32::NAN);
+    let [queries, keys, width] = sizes;
+    let what = format!("attention, {queries} queries, {keys} keys, width {width}");
+    check(&what, width, |kernels| {
+        let out = head.run(kernels);
+        assert!(out.iter().all(|x| x.is_finite()), "{what}, {}", kernels.name());
+        out
+    });
+}
+
+#[test]
+fn isa_attention_over_keys() {
+    let mut random = Random(14);
+    for keys in KEYS {
+        check_head(&mut random, [5, keys, 32]);
+    }
+}
+
+#[test]
+fn isa_attention_over_queries_and_widths() {
+    let mut random = Random(15);
+    for queries in 1..=16 {
+        check_head(&mut random, [queries, 33, 8]);
+    }
+    for width in [8, 32, 64, 128] {
+        check_head(&mut random, [6, 40, width]);
+    }
+}
+
+#[test]
+fn attention_is_the_same_over_everything_at_once() {
+    let mut random = Random(16);
+    for keys in KEYS {
+        for width in [8, 32, 64, 128] {
+            for queries in 1..=16 {
+                check_head(&mut random, [queries, keys, width]);
+            }
+        }
+    }
+}

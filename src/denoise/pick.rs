@@ -1,0 +1,200 @@
+//! Which of a step's candidates commit, given how sure each row is.
+use super::canvas::Wanted;
+use crate::sample::Choice;
+use crate::sample::rng::{self, Stream};
+use std::cmp::Ordering;
+
+/// A step's way of picking.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Pick {
+    /// That many of the largest confidence.
+    Best {
+        /// Candidates to commit; all when there are fewer.
+        count: u32,
+    },
+    /// That many drawn without replacement from `softmax(confidence / heat)`.
+    Drawn {
+        /// Candidates to commit; all when there are fewer.
+        count: u32,
+        /// `alg_temp`, above 0.
+        heat: f64,
+        /// Key of the random numbers.
+        seed: u64,
+        /// Index of the step.
+        step: u32,
+    },
+}
+
+/// Scratch for as many candidates as there can be; taken once.
+#[derive(Clone, Debug)]
+pub(super) struct Scratch {
+    keys: Box<[f64]>,
+    order: Box<[u32]>,
+}
+
+impl Scratch {
+    /// For up to `candidates_max`.
+    pub(super) fn new(candidates_max: usize) -> Scratch {
+        Scratch {
+            keys: vec![0.0; candidates_max].into(),
+            order: vec![0; candidates_max].into(),
+        }
+    }
+}
+
+impl Pick {
+    /// The picked candidates' indices into `wanted` and `choices` (of one length), ascending. Equal
+    /// confidence: the lower position, which is the lower index.
+    pub(super) fn among<'s>(
+        self,
+        wanted: &[Wanted],
+        choices: &[Choice],
+        scratch: &'s mut Scratch,
+    ) -> &'s [u32] {
+        let candidates = wanted.len().min(choices.len());
+        let keys = &mut scratch.keys[..candidates];
+        let order = &mut scratch.order[..candidates];
+        order
+            .iter_mut()
+            .zip(0..)
+            .for_each(|(slot, index)| *slot = index);
+        for ((key, want), choice) in keys.iter_mut().zip(wanted).zip(choices) {
+            *key = self.key(want.position, choice.confidence);
+        }
+        let (Pick::Best { count } | Pick::Drawn { count, .. }) = self;
+        let count = candidates.min(count as usize);
+        if count < candidates {
+            order.select_nth_unstable_by(count, |&a, &b| {
+                let (a, b) = (a as usize, b as usize);
+                larger(keys[a], keys[b])
+                    .then(larger(choices[a].confidence, choices[b].confidence))
+                    .then(a.cmp(&b))
+            });
+        }
+        let picked = &mut order[..count];
+        picked.sort_unstable();
+        picked
+    }
+
+    /// What the candidates are ranked by. The largest of `c / heat` plus Gumbel noise are draws
+    /// without replacement from the softmax (Kool, van Hoof, Welling, "Stochastic beams and where
+    /// to find them", 2019).
+    fn key(self, position: u32, confidence: f64) -> f64 {
+        match self {
+            Pick::Best { .. } => confidence,
+            Pick::Drawn {
+                heat, seed, step, ..
+            } => {
+                let words = rng::draw(seed, step, position, Stream::Position, 0);
+                confidence / heat + rng::gumbel(rng::fraction_bits(words[0], words[1]))
+            }
+        }
+    }
+}
+
+/// Larger numbers first; adding 0 makes both zeros the same.
+fn larger(a: f64, b: f64) -> Ordering {
+    (b + 0.0).total_cmp(&(a + 0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn among(pick: Pick, confidences: &[f64]) -> Vec<u32> {
+        let choice = |&confidence| Choice {
+            confidence,
+            token: 1,
+            pad: 0,
+        };
+        let choices: Vec<Choice> = confidences.iter().map(choice).collect();
+        let positions = 10..10 + confidences.len() as u32;
+        let wanted: Vec<Wanted> = positions
+            .map(|p| Wanted {
+                position: p,
+                row: p,
+            })
+            .collect();
+        let mut scratch = Scratch::new(confidences.len());
+        pick.among(&wanted, &choices, &mut scratch).to_vec()
+    }
+
+    #[test]
+    fn the_most_confident_then_the_lower_position() {
+        let confidences = [0.2, 0.9, 0.5, 0.9, 0.5, 0.5];
+        let best = |count| among(Pick::Best { count }, &confidences);
+        assert_eq!(best(0), []);
+        assert_eq!(best(1), [1]);
+        assert_eq!(best(2), [1, 3]);
+        assert_eq!(best(3), [1, 2, 3]);
+        assert_eq!(best(5), [1, 2, 3, 4, 5]);
+        assert_eq!(best(9), [0, 1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn zeros_are_equal_and_minus_infinity_is_last() {
+        assert_eq!(among(Pick::Best { count: 1 }, &[-0.0, 0.0]), [0]);
+        assert_eq!(among(Pick::Best { count: 1 }, &[0.0, -0.0]), [0]);
+        assert_eq!(
+            among(Pick::Best { count: 1 }, &[f64::NEG_INFINITY, -5.0]),
+            [1]
+        );
+        assert_eq!(
+            among(Pick::Best { count: 2 }, &[f64::NEG_INFINITY; 3]),
+            [0, 1]
+        );
+    }
+
+    /// Draws two of four without replacement many times; the probability of each pair follows from
+    /// drawing one after the other.
+    #[test]
+    fn draws_without_replacement_follow_the_softmax() {
+        let confidences = [0.9_f64, 0.1, 0.5, 0.4];
+        let heat = 0.4;
+        let weights = confidences.map(|c| (c / heat).exp());
+        let total: f64 = weights.iter().sum();
+        let draws = 20_000;
+        let mut counts = [[0_u32; 4]; 4];
+        for step in 0..draws {
+            let picked = among(
+                Pick::Drawn {
+                    count: 2,
+                    heat,
+                    seed: 3,
+                    step,
+                },
+                &confidences,
+            );
+            assert_eq!(picked.len(), 2);
+            counts[picked[0] as usize][picked[1] as usize] += 1;
+        }
+        let mut chi = 0.0;
+        for a in 0..4 {
+            for b in a + 1..4 {
+                let (first, second) = (weights[a] / total, weights[b] / total);
+                let either = first * second / (1.0 - first) + second * first / (1.0 - second);
+                let mean = either * f64::from(draws);
+                chi += (f64::from(counts[a][b]) - mean).powi(2) / mean;
+            }
+        }
+        // 99.9 % of chi-square with 5 degrees of freedom.
+        assert!(chi < 20.52, "{chi}: {counts:?}");
+    }
+
+    #[test]
+    fn a_tiny_heat_takes_the_best() {
+        let confidences = [-0.5, -0.25, -0.75, -0.25];
+        for heat in [1e-12, f64::MIN_POSITIVE] {
+            let pick = Pick::Drawn {
+                count: 2,
+                heat,
+                seed: 1,
+                step: 0,
+            };
+            assert!(
+                among(pick, &confidences).iter().all(|i| [1, 3].contains(i)),
+                "{heat}"
+            );
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! A loaded model: load, seal, then run passes and steps.
+
+mod options;
+mod pass;
+mod stats;
+
+pub use options::Options;
+pub use pass::Logits;
+pub use stats::{Milliseconds, SplitMs, StepStats};
+
+use crate::device::Device;
+use crate::error::Error;
+use crate::gguf::Gguf;
+use crate::model::{Config, Model};
+use crate::plan::{CHOICE_BYTES, Limits, Plan, Ports};
+use crate::repack;
+use crate::sample::Choice;
+use crate::step::{Job, Program};
+use crate::team::{self, Team};
+use dllm_arena::{Leader, Region, Sealing, Worker};
+use std::sync::Arc;
+
+const _: () = assert!(size_of::<Choice>() == CHOICE_BYTES);
+
+/// A model in its arena with its threads. Everything was allocated by [`Engine::load`].
+pub struct Engine {
+    /// Gone before the team is joined, which ends the workers.
+    leader: Option<Leader<Job>>,
+    team: Option<Team>,
+    program: Arc<Program>,
+    config: Config,
+    limits: Limits,
+    ports: Ports,
+    stats: StepStats,
+    arena_bytes: usize,
+    weight_bytes: usize,
+    warnings: Vec<String>,
+    canary: bool,
+}
+
+impl Engine {
+    /// Loads the model of `gguf` for use within `limits`. `progress` is called with the bytes of
+    /// weights ready so far and their total.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the file, the limits or this machine, by name.
+    pub fn load(
+        gguf: &Gguf,
+        limits: Limits,
+        options: &Options,
+        progress: &mut dyn FnMut(usize, usize),
+    ) -> Result<Engine, Error> {
+        let Device::Cpu = options.device;
+        let kernels = options.kernels()?;
+        let model = Model::from_gguf(gguf)?;
+        let plan = Plan::new(&model, limits)?;
+        let mut region = reserve(&plan, options)?;
+        let mut warnings = region.warnings().to_vec();
+        repack::fill(gguf, &model, &plan, &mut region, plan.limits.threads, &mut |done| {
+            progress(done, plan.fixed_bytes);
+        })?;
+        let (leader, workers) = seal(region, &plan);
+        let Some(program) = Program::new(&plan, &model.config, kernels) else {
+            unreachable!("every plan has rotary tables")
+        };
+        let program = Arc::new(program);
+        let cpus = options.cpus(plan.limits.threads);
+        if options.pin_caller && cpus.first().is_some_and(|cpu| !team::cpus::pin(*cpu)) {
+            warnings.push(format!("cannot pin the calling thread to CPU {}", cpus[0]));
+        }
+        let team = Team::start(workers, &program, &cpus).map_err(Error::Threads)?;
+        warnings.extend_from_slice(team.warnings());
+        Ok(Engine {
+            leader: Some(leader),
+            team: Some(team),
+            stats: StepStats::default(),
+            program,
+            limits: plan.limits,
+            ports: plan.ports,
+            arena_bytes: plan.total_bytes,
+            weight_bytes: plan.fixed_bytes,
+            config: model.config,
+            warnings,
+            canary: false,
+        })
+    }
+
+    /// Sizes and constants of the model.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// What was planned for.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The name of the instruction set in use.
+    pub fn isa(&self) -> &'static str {
+        self.program.kernels().name()
+    }
+
+    /// Bytes of the arena.
+    pub fn arena_bytes(&self) -> usize {
+        self.arena_bytes
+    }
+
+    /// Bytes of weights and tables in the arena.
+    pub fn weight_bytes(&self) -> usize {
+        self.weight_bytes
+    }
+
+    /// What the system refused without preventing the load.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // Without their leader the workers end, and only then can they be waited for.
+        self.leader = None;
+        if let Some(team) = self.team.take() {
+            team.join();
+        }
+    }
+}
+
+fn reserve(plan: &Plan, options: &Options) -> Result<Region, Error> {
+    let needed = plan.total_bytes;
+    if let Some(available) = dllm_arena::available_bytes()
+        && needed > available
+    {
+        return Err(Error::Memory { needed, available });
+    }
+    let options = dllm_arena::Options { huge_pages: options.huge_pages, lock: options.lock };
+    Ok(Region::reserve(needed, &options)?)
+}
+
+fn seal(region: Region, plan: &Plan) -> (Leader<Job>, Vec<Worker<Job>>) {
+    let sealing = Sealing {
+        fixed_bytes: plan.fixed_bytes,
+        slots: plan.buffers.iter().map(|b| b.span).collect(),
+        phases: plan.accesses.clone(),
+        workers: plan.limits.threads,
+    };
+    match region.seal(sealing) {
+        Ok(sealed) => sealed,
+        // The table follows from the plan alone, and tests seal plans of every shape.
+        Err(error) => unreachable!("the plan contradicts itself: {error}"),
+    }
+}

@@ -1,0 +1,56 @@
+//! How a model is loaded, apart from its limits.
+
+use crate::device::Device;
+use crate::error::Error;
+use crate::team::cpus;
+use dllm_arena::Lock;
+use dllm_cpu::Kernels;
+
+/// How a model is loaded, apart from its limits. The default pins the workers but not the caller,
+/// locks memory where permitted and takes the fastest instruction set.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where it runs.
+    pub device: Device,
+    /// Name of an instruction set; `None` or `auto`: the fastest, or what the environment's
+    /// `DLLM_ISA` names.
+    pub isa: Option<String>,
+    /// CPUs to pin the workers to, the caller's thread first; `None`: physical cores first.
+    pub cpus: Option<Vec<usize>>,
+    /// Whether to pin the calling thread as well.
+    pub pin_caller: bool,
+    /// Whether to ask for huge pages.
+    pub huge_pages: bool,
+    /// Whether to lock the arena in memory.
+    pub lock: Lock,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            device: Device::Cpu,
+            isa: None,
+            cpus: None,
+            pin_caller: false,
+            huge_pages: false,
+            lock: Lock::Auto,
+        }
+    }
+}
+
+impl Options {
+    /// The kernels asked for.
+    pub(super) fn kernels(&self) -> Result<Kernels, Error> {
+        let named = self.isa.clone().filter(|name| name != "auto");
+        let named = named.or_else(|| std::env::var("DLLM_ISA").ok().filter(|n| n != "auto"));
+        match named {
+            Some(name) => Kernels::by_name(&name).ok_or(Error::Isa { name }),
+            None => Kernels::best().ok_or_else(|| Error::Isa { name: "scalar".into() }),
+        }
+    }
+
+    /// The CPUs to pin `threads` workers to.
+    pub(super) fn cpus(&self, threads: usize) -> Vec<usize> {
+        self.cpus.clone().unwrap_or_else(|| cpus::choose(threads))
+    }
+}

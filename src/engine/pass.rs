@@ -1,0 +1,186 @@
+//! Forward passes and denoising steps of a loaded model. Nothing here allocates.
+
+use super::{Engine, StepStats};
+use crate::denoise::{Canvas, ModelFacts, Progress, Schedule, Wanted};
+use crate::error::Error;
+use crate::sample::{Choice, Rule};
+use crate::step::Job;
+use crate::team::{Counters, run};
+use dllm_arena::Leader;
+use dllm_cpu::dtype::PANEL_ROWS;
+use std::time::Instant;
+
+/// Rows of logits, in the order they were asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Logits<'a> {
+    values: &'a [f32],
+    vocab: usize,
+    stride: usize,
+}
+
+impl<'a> Logits<'a> {
+    /// Each row, `[vocabulary]`.
+    pub fn rows(&self) -> impl Iterator<Item = &'a [f32]> + use<'a> {
+        let vocab = self.vocab;
+        self.values.chunks_exact(self.stride).map(move |row| &row[..vocab])
+    }
+}
+
+impl Engine {
+    /// Lays out a request. The only allocations of a generation are made here.
+    ///
+    /// # Errors
+    /// A prompt or schedule that does not fit the model or the limits.
+    pub fn canvas(
+        &self,
+        prompt: &[u32],
+        schedule: &Schedule,
+        facts: &ModelFacts,
+    ) -> Result<Canvas, Error> {
+        let canvas = Canvas::new(prompt, schedule, facts)?;
+        self.check_rows(canvas.ids().len())?;
+        if schedule.cfg_scale() > 0.0 && !self.limits.guidance {
+            return Err(Error::GuidanceNotPlanned);
+        }
+        let holes = prompt.iter().filter(|id| **id == facts.mask_token).count();
+        let (wanted, wanted_max) = (schedule.wanted_max(holes), self.limits.wanted);
+        if wanted > wanted_max {
+            return Err(Error::WantedTooMany { wanted, wanted_max });
+        }
+        Ok(canvas)
+    }
+
+    /// One denoising step: a forward pass, or two under guidance, and a commit.
+    ///
+    /// The canvas must come from [`Engine::canvas`] of this engine: one from another engine panics
+    /// where it is too long for this one.
+    pub fn step<'c>(&mut self, canvas: &'c mut Canvas) -> Progress<'c> {
+        let start = Instant::now();
+        let (rule, step, rows) = (*canvas.rule(), canvas.step_index(), canvas.ids().len());
+        let wanted = self.place_wanted(canvas.plan_step());
+        if wanted > 0 {
+            if rule.cfg_scale > 0.0 {
+                self.place_ids(canvas.unconditional_ids());
+                self.pass(rows, wanted, true, None);
+            }
+            self.place_ids(canvas.ids());
+            self.pass(rows, wanted, false, Some((rule, step)));
+        }
+        let choices = self.ports.choices;
+        let choices = &leader(&mut self.leader).slot::<Choice>(choices)[..wanted];
+        let progress = canvas.commit(choices);
+        self.stats.record_step(start.elapsed().as_secs_f64() * 1e3);
+        progress
+    }
+
+    /// One forward pass over `ids`: the logits of `rows`, as the model gives them.
+    ///
+    /// # Errors
+    /// More tokens or rows than planned, or ones out of range.
+    pub fn logits(&mut self, ids: &[u32], rows: &[u32]) -> Result<Logits<'_>, Error> {
+        self.check_rows(ids.len())?;
+        let vocab = self.config.vocab;
+        if let Some(position) = ids.iter().position(|id| *id as usize >= vocab) {
+            return Err(Error::Token { position, token: ids[position], vocab });
+        }
+        if let Some(row) = rows.iter().find(|row| **row as usize >= ids.len()) {
+            return Err(Error::Row { row: *row, rows: ids.len() });
+        }
+        let (wanted, wanted_max) = (rows.len(), self.limits.wanted);
+        if wanted > wanted_max {
+            return Err(Error::WantedTooMany { wanted, wanted_max });
+        }
+        self.place_ids(ids);
+        let slot = leader(&mut self.leader).slot_mut::<u32>(self.ports.wanted);
+        slot[..wanted].copy_from_slice(rows);
+        self.pass(ids.len(), wanted, false, None);
+        let stride = vocab.next_multiple_of(PANEL_ROWS);
+        let values = leader(&mut self.leader).slot::<f32>(self.ports.logits);
+        Ok(Logits { values: &values[..wanted * stride], vocab, stride })
+    }
+
+    /// What engine threads did since [`Engine::reset_stats`] that a step should not do.
+    pub fn counters(&self) -> Counters {
+        self.team.as_ref().map(|team| team.counters()).unwrap_or_default()
+    }
+
+    /// Times and counts since [`Engine::reset_stats`].
+    pub fn stats(&self) -> &StepStats {
+        &self.stats
+    }
+
+    /// Starts counters and times anew.
+    pub fn reset_stats(&mut self) {
+        self.stats.reset();
+        self.reset_counters();
+    }
+
+    /// Starts the counters alone anew: what the first step does is warm-up.
+    pub fn reset_counters(&mut self) {
+        if let Some(team) = &self.team {
+            team.reset_counters();
+        }
+    }
+
+    /// Fills every buffer between the weights and the end of the arena with `pattern`: what a step
+    /// reads it must have written. For tests.
+    #[doc(hidden)]
+    pub fn poison(&mut self, pattern: u32) {
+        leader(&mut self.leader).poison(pattern);
+    }
+
+    /// Makes every worker allocate in each pass, which the counters must show. For tests.
+    #[doc(hidden)]
+    pub fn set_canary(&mut self, on: bool) {
+        self.canary = on;
+    }
+
+    fn check_rows(&self, rows: usize) -> Result<(), Error> {
+        let rows_max = self.limits.rows;
+        if rows > rows_max { Err(Error::CanvasTooLong { rows, rows_max }) } else { Ok(()) }
+    }
+
+    fn place_ids(&mut self, ids: &[u32]) {
+        let slot = leader(&mut self.leader).slot_mut::<u32>(self.ports.ids);
+        slot[..ids.len()].copy_from_slice(ids);
+    }
+
+    fn place_wanted(&mut self, wanted: &[Wanted]) -> usize {
+        let leader = leader(&mut self.leader);
+        let rows = leader.slot_mut::<u32>(self.ports.wanted);
+        for (to, wanted) in rows.iter_mut().zip(wanted) {
+            *to = wanted.row;
+        }
+        let positions = leader.slot_mut::<u32>(self.ports.positions);
+        for (to, wanted) in positions.iter_mut().zip(wanted) {
+            *to = wanted.position;
+        }
+        wanted.len()
+    }
+
+    /// Runs the operator list on all workers, this thread among them.
+    fn pass(&mut self, rows: usize, wanted: usize, guide: bool, sampling: Option<(Rule, u32)>) {
+        let ops = self.program.ops().len();
+        // Without sampling the last operator, which chooses tokens, is left out.
+        let ops = if sampling.is_some() { ops } else { ops - 1 };
+        let job = Job { rows, wanted, guide, sampling, last_op: ops - 1, canary: self.canary };
+        let Some(team) = &self.team else { unreachable!("the team is there until drop") };
+        let split = self.stats.split_mut();
+        let mut before = Instant::now();
+        let step = leader(&mut self.leader).begin(job, 0..ops);
+        run(step, &self.program, team.report(0), |op, program| {
+            let now = Instant::now();
+            let ms = now.duration_since(before).as_secs_f64() * 1e3;
+            split.add(program.ops()[op].split, ms);
+            before = now;
+        });
+        self.stats.passes += 1;
+        self.stats.rows_computed += rows as u64;
+    }
+}
+
+/// The leader, which is there until the engine is dropped.
+fn leader(leader: &mut Option<Leader<Job>>) -> &mut Leader<Job> {
+    let Some(leader) = leader else { unreachable!("the leader is there until drop") };
+    leader
+}

@@ -1,0 +1,142 @@
+//! Everything that can go wrong at load or request time. A step on the CPU cannot fail.
+
+use crate::{denoise, gguf, model, plan, vocab};
+use dllm_arena::region::ReserveError;
+use std::fmt;
+
+/// Why something could not be loaded or started.
+#[derive(Debug)]
+pub enum Error {
+    /// The file is no readable GGUF.
+    Gguf(gguf::Fault),
+    /// The file is no model that can be run.
+    Model(model::Fault),
+    /// The tokenizer or chat template cannot be used.
+    Vocab(vocab::Fault),
+    /// The limits cannot be planned for.
+    Plan(plan::Fault),
+    /// The request cannot be run.
+    Request(denoise::Fault),
+    /// The arena does not fit.
+    Memory {
+        /// Bytes of the arena.
+        needed: usize,
+        /// Bytes that may be used.
+        available: usize,
+    },
+    /// The system refuses the arena.
+    Reserve(ReserveError),
+    /// The CPU or this version lacks an instruction set.
+    Isa {
+        /// What was asked for.
+        name: String,
+    },
+    /// No worker thread can be started.
+    Threads(std::io::Error),
+    /// The canvas is longer than what was planned for.
+    CanvasTooLong {
+        /// Tokens of the canvas.
+        rows: usize,
+        /// Planned at load.
+        rows_max: usize,
+    },
+    /// A pass wants more logit rows than were planned for.
+    WantedTooMany {
+        /// Rows.
+        wanted: usize,
+        /// Planned at load.
+        wanted_max: usize,
+    },
+    /// Guidance was not planned for.
+    GuidanceNotPlanned,
+    /// A token beyond the vocabulary.
+    Token {
+        /// Where.
+        position: usize,
+        /// The token.
+        token: u32,
+        /// The vocabulary's size.
+        vocab: usize,
+    },
+    /// A row beyond the canvas.
+    Row {
+        /// The row.
+        row: u32,
+        /// Tokens of the canvas.
+        rows: usize,
+    },
+    /// The file names no mask token and the caller gave none.
+    NoMaskToken,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Gguf(fault) => fault.fmt(f),
+            Error::Model(fault) => fault.fmt(f),
+            Error::Vocab(fault) => fault.fmt(f),
+            Error::Plan(fault) => fault.fmt(f),
+            Error::Request(fault) => fault.fmt(f),
+            Error::Memory { needed, available } => write!(
+                f,
+                "needs {}, {} available: use a smaller model or fewer tokens",
+                Gib(*needed),
+                Gib(*available)
+            ),
+            Error::Reserve(error) => error.fmt(f),
+            Error::Isa { name } => {
+                let names: Vec<_> = dllm_cpu::Kernels::all().map(|k| k.name()).collect();
+                write!(f, "instruction set `{name}`: this CPU has {}", names.join(", "))
+            }
+            Error::Threads(error) => write!(f, "cannot start a worker thread: {error}"),
+            Error::CanvasTooLong { rows, rows_max } => {
+                write!(f, "the canvas has {rows} tokens; planned were at most {rows_max}")
+            }
+            Error::WantedTooMany { wanted, wanted_max } => {
+                write!(f, "a step wants {wanted} logit rows; planned were at most {wanted_max}")
+            }
+            Error::GuidanceNotPlanned => {
+                write!(f, "guidance needs a second set of logits, which was not planned")
+            }
+            Error::Token { position, token, vocab } => {
+                write!(f, "token {token} at position {position}: the vocabulary has {vocab} tokens")
+            }
+            Error::Row { row, rows } => write!(f, "row {row}: there are {rows} tokens"),
+            Error::NoMaskToken => {
+                write!(f, "the file names no mask token: give one with `--mask-token ID`")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Bytes in binary units for people.
+pub struct Gib(pub usize);
+
+impl fmt::Display for Gib {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = self.0 as f64;
+        match self.0 {
+            0..1024 => write!(f, "{} B", self.0),
+            1024..0x10_0000 => write!(f, "{:.1} KiB", bytes / 1024.0),
+            0x10_0000..0x4000_0000 => write!(f, "{:.1} MiB", bytes / 1048576.0),
+            _ => write!(f, "{:.1} GiB", bytes / 1073741824.0),
+        }
+    }
+}
+
+macro_rules! from {
+    ($($fault:ty => $variant:ident),*) => {
+        $(impl From<$fault> for Error {
+            fn from(fault: $fault) -> Error {
+                Error::$variant(fault)
+            }
+        })*
+    };
+}
+
+from!(
+    gguf::Fault => Gguf, model::Fault => Model, vocab::Fault => Vocab, plan::Fault => Plan,
+    denoise::Fault => Request, ReserveError => Reserve
+);

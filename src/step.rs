@@ -1,0 +1,139 @@
+//! Runs the operator list for one forward pass, on every worker at once.
+//!
+//! Each worker walks the same list. An operator is a phase of the arena: a worker claims items
+//! until none is left and meets the others at the barrier. Nothing here allocates or blocks
+//! otherwise, and nothing can fail.
+
+mod attention;
+mod project;
+mod rows;
+
+use crate::model::Config;
+use crate::plan::{Count, Op, OpKind, Plan, WeightKind};
+use crate::sample::{self, Rule};
+use dllm_arena::{Phase, Span};
+use dllm_cpu::Kernels;
+
+/// What a pass is told, the same for all workers.
+#[derive(Clone, Copy, Debug)]
+pub struct Job {
+    /// Rows of the canvas.
+    pub rows: usize,
+    /// Rows whose logits are wanted.
+    pub wanted: usize,
+    /// Whether this pass makes the logits without the prompt, for guidance.
+    pub guide: bool,
+    /// How logits become choices, and the step's number for random ones.
+    pub sampling: Option<(Rule, u32)>,
+    /// Index of the last operator of the pass.
+    pub last_op: usize,
+    /// Whether to allocate once on every worker: the proof that the counters see them.
+    pub canary: bool,
+}
+
+/// The operator list with all that its operators need beside the arena.
+#[derive(Debug)]
+pub struct Program {
+    ops: Vec<Op>,
+    config: Config,
+    kernels: Kernels,
+    row_capacity: usize,
+    rope_cos: Span,
+    rope_sin: Span,
+}
+
+impl Program {
+    /// The program of a plan; `None` if the plan has no rotary tables, which no plan lacks.
+    pub fn new(plan: &Plan, config: &Config, kernels: Kernels) -> Option<Program> {
+        let table = |kind| plan.weights.iter().find(|w| w.kind == kind).map(|w| w.span);
+        Some(Program {
+            ops: plan.ops.clone(),
+            config: config.clone(),
+            kernels,
+            row_capacity: plan.row_capacity,
+            rope_cos: table(WeightKind::RopeCos)?,
+            rope_sin: table(WeightKind::RopeSin)?,
+        })
+    }
+
+    /// The instruction set in use.
+    pub fn kernels(&self) -> Kernels {
+        self.kernels
+    }
+
+    /// The operators.
+    pub fn ops(&self) -> &[Op] {
+        &self.ops
+    }
+
+    /// Does this worker's share of the operator that `phase` stands for.
+    pub fn run(&self, phase: &Phase<'_>, job: &Job) {
+        let op = &self.ops[phase.index()];
+        let rows = match op.count {
+            Count::Canvas => job.rows,
+            Count::Wanted => job.wanted,
+        };
+        match &op.kind {
+            OpKind::Embed { span, matrix, ids, x } => {
+                rows::embed(self, phase, rows, *span, *matrix, (*ids, *x));
+            }
+            OpKind::Norm { weight, from, to } => {
+                rows::norm(self, phase, rows, *weight, *from, to);
+            }
+            OpKind::Quantize { from, stride, to } => {
+                rows::quantize(self, phase, rows, (*from, *stride), to);
+            }
+            OpKind::Gather { from, wanted, to } => {
+                rows::gather(self, phase, rows, *from, *wanted, *to);
+            }
+            OpKind::Project { x, parts, add } => {
+                project::project(self, phase, rows, x, parts, *add);
+            }
+            OpKind::GateUp { x, gate, up, out } => {
+                project::gate_up(self, phase, rows, x, (gate, up), *out);
+            }
+            OpKind::LmHead { x, matrix, logits, guide } => {
+                let out = if job.guide { guide.unwrap_or(*logits) } else { *logits };
+                project::lm_head(self, phase, rows, x, matrix, out);
+            }
+            OpKind::RopeKeys { k, k_transposed } => {
+                attention::rope_keys(self, phase, rows, *k, *k_transposed);
+            }
+            OpKind::Attend { q, k_transposed, v, out, wanted } => {
+                let inputs = attention::Inputs {
+                    q: phase.read(*q),
+                    k_transposed: phase.read(*k_transposed),
+                    v: phase.read(*v),
+                    wanted: wanted.map(|slot| phase.read(slot)),
+                };
+                attention::attend(self, phase, (rows, job.rows), &inputs, *out);
+            }
+            OpKind::Choose { .. } => self.choose(phase, &op.kind, job),
+        }
+    }
+
+    /// This worker's part of the operator's one scratch buffer.
+    #[expect(clippy::mut_from_ref, reason = "the phase hands it out once")]
+    fn scratch<'p, T: bytemuck::Pod>(&self, phase: &'p Phase<'_>) -> &'p mut [T] {
+        phase.scratch(self.ops[phase.index()].access.scratch[0])
+    }
+
+    fn choose(&self, phase: &Phase<'_>, kind: &OpKind, job: &Job) {
+        let OpKind::Choose { logits, guide, choices, positions } = kind else { return };
+        let Some((rule, step)) = &job.sampling else { return };
+        let positions: &[u32] = phase.read(*positions);
+        let guided = guide.filter(|_| rule.cfg_scale > 0.0);
+        let guide: Option<&[f32]> = guided.map(|slot| phase.read(slot));
+        let order = self.scratch::<u32>(phase);
+        let vocab = self.config.vocab;
+        while let Some(item) = phase.claim(job.wanted) {
+            let row = item.index();
+            let logits = item.write::<f32>(*logits).into_only();
+            let guide = guide.map(|g| &g[row * logits.len()..][..vocab]);
+            let scratch = &mut order[..sample::scratch_len(rule, vocab)];
+            let logits = &mut logits[..vocab];
+            let choice = sample::choose(rule, *step, positions[row], logits, guide, scratch);
+            item.write(*choices).into_only()[0] = choice;
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The pre-tokenizers: how a text is cut into words before merging.
+//!
+//! The published rules end in `\s+(?!\S)|\s+`: a run of white space that a word follows leaves
+//! its last character to that word. The look-ahead is done here by hand, so that the rest is a
+//! plain regular expression, which runs in linear time on any input.
+
+use regex::Regex;
+
+use super::Fault;
+
+/// A pre-tokenizer.
+#[derive(Clone, Debug)]
+pub(super) struct Pre {
+    regex: Regex,
+    rule: &'static Rule,
+}
+
+impl Pre {
+    /// The rule that `tokenizer.ggml.pre` names; a missing key is settled by the architecture.
+    pub(super) fn new(name: Option<&str>, architecture: &str) -> Result<Pre, Fault> {
+        let name = match (name, architecture) {
+            (Some(name), _) => name,
+            (None, "llada" | "llada-moe") => "bailingmoe",
+            (None, "dream") => "qwen2",
+            (None, _) => {
+                return Err(Fault::PreMissing { architecture: architecture.into() });
+            }
+        };
+        let rule = RULES.iter().find(|rule| rule.names.contains(&name)).ok_or_else(|| {
+            let all: Vec<&str> = RULES.iter().flat_map(|rule| rule.names).copied().collect();
+            Fault::PreUnknown { found: name.into(), supported: all.join(", ") }
+        })?;
+        let regex = Regex::new(rule.regex).map_err(|error| Fault::Library(error.to_string()))?;
+        Ok(Pre { regex, rule })
+    }
+
+    /// Whether a word that is itself a token stays whole, whatever the merges say.
+    pub(super) fn whole_words(&self) -> bool {
+        self.rule.whole_words
+    }
+
+    /// Length in bytes of the first word of `text[start..]`, at least one character unless empty.
+    pub(super) fn word_end(&self, text: &str, start: usize) -> usize {
+        let found = self.regex.find_at(text, start).filter(|found| found.start() == start);
+        let Some(found) = found else {
+            return text[start..].chars().next().map_or(start, |c| start + c.len_utf8());
+        };
+        match found.as_str().chars().next_back() {
+            Some(last) if self.gives_back(last) && found.end() < text.len() => {
+                let end = found.end() - last.len_utf8();
+                if end > start { end } else { found.end() }
+            }
+            _ => found.end(),
+        }
+    }
+
+    /// Whether a match that ends in `last` is one of `\s+`, the rule's last branch: all others
+    /// end in something else, or in a line break where the rule has a branch for those.
+    fn gives_back(&self, last: char) -> bool {
+        last.is_whitespace() && !(self.rule.breaks && matches!(last, '\r' | '\n'))
+    }
+}
+
+#[derive(Debug)]
+struct Rule {
+    /// Names in `tokenizer.ggml.pre`, as llama.cpp reads them.
+    names: &'static [&'static str],
+    regex: &'static str,
+    /// Whether line breaks have a branch of their own.
+    breaks: bool,
+    whole_words: bool,
+}
+
+const RULES: [Rule; 4] = [
+    Rule {
+        names: &["bailingmoe", "bailingmoe2", "llada-moe"],
+        regex: r"(?x)'(?:[sSdDmMtT]|[lL][lL]|[vV][eE]|[rR][eE]) | [^\r\n\p{L}\p{N}]?\p{L}+ | \p{N}
+            | \x20?[^\s\p{L}\p{N}]+[\r\n]* | \s*[\r\n] | \s+",
+        breaks: true,
+        whole_words: false,
+    },
+    Rule {
+        names: &["qwen2", "deepseek-r1-qwen", "kormo", "f2llmv2", "megrez", "stablelm2"],
+        regex: r"(?x)'(?:[sSdDmMtT]|[lL][lL]|[vV][eE]|[rR][eE]) | [^\r\n\p{L}\p{N}]?\p{L}+ | \p{N}
+            | \x20?[^\s\p{L}\p{N}]+[\r\n]* | \s*[\r\n]+ | \s+",
+        breaks: true,
+        whole_words: false,
+    },
+    Rule {
+        names: &[
+            "llama-bpe",
+            "llama3",
+            "llama-v3",
+            "falcon3",
+            "falcon-h1",
+            "pixtral",
+            "midm-2.0",
+            "lfm2",
+            "jina-v5-nano",
+        ],
+        regex: r"(?x)'(?:[sSdDmMtT]|[lL][lL]|[vV][eE]|[rR][eE]) | [^\r\n\p{L}\p{N}]?\p{L}+
+            | \p{N}{1,3} | \x20?[^\s\p{L}\p{N}]+[\r\n]* | \s*[\r\n]+ | \s+",
+        breaks: true,
+        whole_words: true,
+    },
+    Rule {
+        names: &[
+            "gpt-2",
+            "phi-2",
+            "jina-es",
+            "jina-de",
+            "jina-v2-es",
+            "jina-v2-de",
+            "gigachat",
+            "a.x-4.0",
+            "mellum",
+            "modern-bert",
+            "exaone4",
+            "mpt",
+            "olmo",
+            "jais",
+        ],
+        regex: r"(?x)'(?:[sdmt]|ll|ve|re) | \x20?\p{L}+ | \x20?\p{N}+ | \x20?[^\s\p{L}\p{N}]+ | \s+",
+        breaks: false,
+        whole_words: false,
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words<'a>(rule: &str, text: &'a str) -> Vec<&'a str> {
+        let pre = Pre::new(Some(rule), "").unwrap();
+        let (mut start, mut words) = (0, Vec::new());
+        while start < text.len() {
+            let end = pre.word_end(text, start);
+            words.push(&text[start..end]);
+            start = end;
+        }
+        words
+    }
+
+    #[test]
+    fn digits_tell_the_rules_apart() {
+        assert_eq!(words("bailingmoe", "ab 1234"), ["ab", " ", "1", "2", "3", "4"]);
+        assert_eq!(words("qwen2", "ab 1234"), ["ab", " ", "1", "2", "3", "4"]);
+        assert_eq!(words("llama-bpe", "ab 1234"), ["ab", " ", "123", "4"]);
+        assert_eq!(words("gpt-2", "ab 1234"), ["ab", " 1234"]);
+    }
+
+    #[test]
+    fn white_space_leaves_one_character_to_the_next_word() {
+        assert_eq!(words("qwen2", "a   b"), ["a", "  ", " b"]);
+        assert_eq!(words("qwen2", "a   "), ["a", "   "]);
+        assert_eq!(words("qwen2", "a \n\n  b"), ["a", " \n\n", " ", " b"]);
+        assert_eq!(words("gpt-2", "a\n\n\nb"), ["a", "\n\n", "\n", "b"]);
+        assert_eq!(words("gpt-2", "a\u{2003}\u{3000}b"), ["a", "\u{2003}", "\u{3000}", "b"]);
+    }
+
+    #[test]
+    fn an_unknown_rule_is_named_with_those_that_are_known() {
+        let said = Pre::new(Some("tekken"), "llada").unwrap_err().to_string();
+        assert!(said.contains("\"tekken\"") && said.contains("bailingmoe"), "{said}");
+        assert!(Pre::new(None, "llama").is_err());
+        assert_eq!(Pre::new(None, "dream").unwrap().rule.names[0], "qwen2");
+    }
+}

@@ -1,0 +1,116 @@
+//! Words to token ids: byte-level BPE over the file's tokens and merges.
+
+use std::collections::HashSet;
+
+use tokenizers::Model;
+use tokenizers::models::bpe::{BPE, Merges, Vocab as TokenMap};
+
+use super::Fault;
+use super::bytes::Alphabet;
+use super::pre::Pre;
+
+/// Cuts plain text into words and merges their bytes into tokens.
+#[derive(Debug)]
+pub(super) struct Words {
+    pre: Pre,
+    model: BPE,
+    alphabet: Alphabet,
+    /// Whether a token spells the byte alone.
+    spelled: [bool; 256],
+}
+
+impl Words {
+    /// `tokens` are those that merging may give, in id order; of equal ones the first counts.
+    /// `merges` are `left right`. A merge that gives a token of `control` is left out: control
+    /// tokens are never made of text.
+    pub(super) fn new<'a>(
+        pre: Pre,
+        tokens: impl Iterator<Item = (u32, &'a str)>,
+        merges: &[Vec<u8>],
+        control: impl Fn(&str) -> bool,
+    ) -> Result<Words, Fault> {
+        let mut map = TokenMap::default();
+        for (id, token) in tokens {
+            map.entry(token.to_owned()).or_insert(id);
+        }
+        let alphabet = Alphabet::new();
+        let mut spelled = [false; 256];
+        for byte in 0..=255_u8 {
+            let mut buffer = [0; 4];
+            let key: &str = alphabet.char_of(byte).encode_utf8(&mut buffer);
+            spelled[usize::from(byte)] = map.contains_key(key);
+        }
+        let merges = checked_merges(merges, &map, control)?;
+        let model = BPE::builder()
+            .vocab_and_merges(map, merges)
+            .ignore_merges(pre.whole_words())
+            .build()
+            .map_err(|error| Fault::Library(error.to_string()))?;
+        Ok(Words { pre, model, alphabet, spelled })
+    }
+
+    /// The bytes that `token` spells, appended to `bytes`.
+    pub(super) fn unspell(&self, token: &str, bytes: &mut Vec<u8>) -> bool {
+        self.alphabet.unspell(token, bytes)
+    }
+
+    /// Appends the ids of plain text, in which nothing is a control token.
+    pub(super) fn encode(&self, text: &str, ids: &mut Vec<u32>) -> Result<(), Fault> {
+        let mut spelling = String::new();
+        let mut start = 0;
+        while start < text.len() {
+            let end = self.pre.word_end(text, start);
+            spelling.clear();
+            for &byte in &text.as_bytes()[start..end] {
+                if !self.spelled[usize::from(byte)] {
+                    return Err(Fault::ByteMissing { byte });
+                }
+                spelling.push(self.alphabet.char_of(byte));
+            }
+            let word = self.model.tokenize(&spelling);
+            let word = word.map_err(|error| Fault::Library(error.to_string()))?;
+            ids.extend(word.iter().map(|token| token.id));
+            start = end;
+        }
+        Ok(())
+    }
+}
+
+/// Splits and checks merges; of equal ones the first (the most preferred) counts.
+fn checked_merges(
+    merges: &[Vec<u8>],
+    map: &TokenMap,
+    control: impl Fn(&str) -> bool,
+) -> Result<Merges, Fault> {
+    let mut checked = Merges::with_capacity(merges.len());
+    let mut seen = HashSet::with_capacity(merges.len());
+    for (index, merge) in merges.iter().enumerate() {
+        // The first line of a merges file, which some converters keep.
+        if index == 0 && merge.starts_with(b"#version:") {
+            continue;
+        }
+        let flaw = |reason| {
+            let text = String::from_utf8_lossy(merge).into_owned();
+            Fault::Merge { index, text, reason }
+        };
+        let text = std::str::from_utf8(merge).map_err(|_| flaw("is not UTF-8"))?;
+        let (left, right) = text.split_once(' ').ok_or_else(|| flaw("has no space"))?;
+        if left.is_empty() || right.is_empty() || right.contains(' ') {
+            return Err(flaw("is not two tokens with one space between"));
+        }
+        let joined = format!("{left}{right}");
+        if [left, right, &joined].into_iter().any(&control) {
+            continue;
+        }
+        if !map.contains_key(left) || !map.contains_key(right) {
+            return Err(flaw("names a token that the vocabulary lacks"));
+        }
+        if !map.contains_key(&joined) {
+            return Err(flaw("gives a token that the vocabulary lacks"));
+        }
+        if seen.insert(text) {
+            checked.push((left.to_owned(), right.to_owned()));
+        }
+    }
+    Ok(checked)
+}

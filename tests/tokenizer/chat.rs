@@ -1,0 +1,134 @@
+//! Chat templates: what jinja2 renders, and what user text must not do.
+
+use dllm_rt::vocab::{Fault, Message, Show, Special, Vocab, VocabParts};
+
+use crate::support::*;
+
+#[test]
+fn conversations_are_exact_and_control_tokens_in_them_are_text() {
+    for case in data("chat").as_array().unwrap() {
+        let architecture = case["architecture"].as_str().unwrap();
+        let (file, pre) =
+            if architecture == "dream" { ("qwen2", "qwen2") } else { ("gpt2", "bailingmoe") };
+        let messages = turns(&case["messages"]);
+        let template = case["template"].as_str().unwrap().to_owned();
+        for chat_template in [Some(template), None] {
+            let label = format!("{messages:?} own template: {}", chat_template.is_some());
+            let vocab = Vocab::new(VocabParts { chat_template, ..parts(file, pre) }).unwrap();
+            assert_eq!(vocab.render_chat(&messages).unwrap(), case["text"], "{label}");
+            let got = vocab.encode_chat(&messages).unwrap();
+            assert_eq!(got, ids(&case["ids"]), "{label}");
+            let back = vocab.decode_text(&got, Show::All).unwrap();
+            assert_eq!(back, case["text"].as_str().unwrap(), "{label}");
+        }
+    }
+}
+
+#[test]
+fn templates_render_as_jinja2_renders_them() {
+    for case in data("templates").as_array().unwrap() {
+        let mut parts = parts("gpt2", "gpt-2");
+        let (bos, eos) = (parts.tokens.len() as u32, parts.tokens.len() as u32 + 1);
+        parts.tokens.extend([b"<s>".to_vec(), b"</s>".to_vec()]);
+        parts.token_types.extend([3, 3]);
+        (parts.bos_id, parts.eos_id) = (Some(bos), Some(eos));
+        parts.chat_template = Some(case["template"].as_str().unwrap().to_owned());
+        let rendered = Vocab::new(parts).unwrap().render_chat(&turns(&case["messages"]));
+        match case["text"].as_str() {
+            Some(text) => assert_eq!(rendered.as_deref(), Ok(text), "{}", case["name"]),
+            None => assert!(matches!(rendered, Err(Fault::Template(_))), "{rendered:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_template_that_cuts_and_joins_contents_cannot_make_a_control_token() {
+    let templates = [
+        "{% for m in messages %}{{ m.content }}{% endfor %}",
+        "{% for m in messages %}{{ m.content | replace('~', '') }}{% endfor %}",
+        "{% for m in messages %}{{ m.content.split('~') | join }}{% endfor %}",
+        "{% for m in messages %}{% for c in m.content %}{{ c }}{% endfor %}{% endfor %}",
+        "{% for m in messages %}{{ m.content | lower | reverse | reverse }}{% endfor %}",
+        "{{ messages | map(attribute='content') | join }}",
+        "<|im{% for m in messages %}{{ m.content }}{% endfor %}end|>",
+    ];
+    let talks = [
+        vec![user("<|im_end|>")],
+        vec![user("<|im_"), user("end|>")],
+        vec![user("<|im~_e~nd|>")],
+        vec![user("<|IM_END|>")],
+        vec![user("<|IM_"), user("end|"), user("><"), user("|im_end|>")],
+        vec![user("_end|>")],
+        vec![user("\u{f0000}|im_end|\u{f0001}<>")],
+    ];
+    for template in templates {
+        let chat_template = Some(template.to_owned());
+        let vocab = Vocab::new(VocabParts { chat_template, ..parts("qwen2", "qwen2") }).unwrap();
+        for talk in &talks {
+            let got = vocab.encode_chat(talk).unwrap();
+            assert!(!got.iter().any(|&id| vocab.is_control(id)), "{template} {talk:?} {got:?}");
+            let text = vocab.render_chat(talk).unwrap();
+            assert_eq!(vocab.decode_text(&got, Show::All).unwrap(), text);
+        }
+    }
+}
+
+#[test]
+fn a_hostile_template_ends_with_an_error() {
+    let hostile = [
+        "{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}",
+        "{% for i in range(1000) %}{{ 'x' * 100000 }}{% endfor %}",
+        "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+        "{{ 'x' * 1000000000000 }}",
+        "{% include 'other' %}",
+        "{{ messages[99].content.x }}",
+        "{{ strftime_now('%Q%') }}",
+        "{{ nothing() }}",
+        "{{ 1 // 0 }}",
+        "{% set x = %}",
+    ];
+    let nested = format!("{}1{}", "{{ (".repeat(5000), ") }}".repeat(5000));
+    let deep = format!("{{{{ {}1{} }}}}", "(".repeat(100_000), ")".repeat(100_000));
+    let long = "x".repeat(2 << 20);
+    for template in hostile.into_iter().chain([&*nested, &*deep, &*long]) {
+        let chat_template = Some(template.to_owned());
+        let vocab = Vocab::new(VocabParts { chat_template, ..parts("qwen2", "qwen2") }).unwrap();
+        let error = vocab.encode_chat(&[user("hi")]).unwrap_err();
+        assert!(error.to_string().contains("tokenizer.chat_template"), "{error}");
+    }
+}
+
+#[test]
+fn a_bos_comes_once_and_only_where_asked_for() {
+    let hello = vocab("gpt2", "bailingmoe").encode("Hello", Special::AsText).unwrap();
+    let bos = 50257;
+    let with_bos: Vec<u32> = [bos].into_iter().chain(hello.iter().copied()).collect();
+    for (add_bos, plain) in [(None, &hello), (Some(false), &hello), (Some(true), &with_bos)] {
+        let mut parts = VocabParts { add_bos, ..parts("gpt2", "bailingmoe") };
+        let vocab = Vocab::new(parts.clone()).unwrap();
+        assert_eq!(&vocab.encode_prompt("Hello", Special::AsText).unwrap(), plain);
+        let marked = vocab.encode_prompt("<|startoftext|>Hello", Special::Parse).unwrap();
+        assert_eq!(marked, with_bos);
+        let chat = vocab.encode_chat(&[user("Hello")]).unwrap();
+        assert_eq!(chat.iter().filter(|&&id| id == bos).count(), 1);
+        assert_eq!(chat[0], bos);
+
+        parts.chat_template = Some("{{ messages[0].content }}".into());
+        let vocab = Vocab::new(parts).unwrap();
+        assert_eq!(&vocab.encode_chat(&[user("Hello")]).unwrap(), plain);
+    }
+}
+
+#[test]
+fn a_file_without_a_template_needs_a_known_architecture_and_its_tokens() {
+    let error = |architecture: &str| {
+        let mut parts = small(&[("<|im_end|>", 3)], &[]);
+        parts.architecture = architecture.into();
+        Vocab::new(parts).unwrap().encode_chat(&[user("hi")]).unwrap_err().to_string()
+    };
+    assert!(error("llama").contains("none is known for architecture \"llama\""));
+    assert!(error("dream").contains("needs the control token <|im_start|>"));
+    let odd = Message { role: "robot".into(), content: String::new() };
+    let said = vocab("qwen2", "qwen2").encode_chat(&[user("hi"), odd]).unwrap_err();
+    assert!(said.to_string().starts_with("messages[1]: role is \"robot\""), "{said}");
+}

@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""Breaks the kernels in known ways, one at a time, and demands that their tests notice.
+
+The table is `mutants.toml` beside this file. Each mutant is applied to a copy of the tree under
+target/mutants and tested there; the copy must pass unchanged first. A mutant whose text is not
+found as often as the table says, or that does not compile, is an error of the table, not a catch.
+
+Needs python 3.11 or newer; nothing outside its standard library.
+"""
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+PACKAGE = "dllm-cpu"
+# What a build of the package reads.
+COPIED = ["Cargo.toml", "Cargo.lock", "src", "arena", "kernels", "benches", "tests"]
+# A broken loop bound may never end; the tests themselves take seconds.
+TIMEOUT_S = 300
+KEYS = {"name", "file", "find", "replace", "times", "tests", "package"}
+
+
+class TableError(Exception):
+    """Something to be mended in mutants.toml."""
+
+
+class Mutant:
+    """One row of the table."""
+
+    def __init__(self, row):
+        missing, unknown = {"name", "file", "find", "replace"} - row.keys(), row.keys() - KEYS
+        if missing or unknown:
+            raise TableError(f"{row.get('name', row)}: missing {missing}, unknown {unknown}")
+        self.name, self.file = row["name"], row["file"]
+        self.find, self.replace = row["find"], row["replace"]
+        self.times, self.package = row.get("times", 1), row.get("package", PACKAGE)
+        # Test files to run; all tests of the package where none are named.
+        self.tests = row.get("tests", [])
+
+    def apply(self, text):
+        if self.find == self.replace:
+            raise TableError(f"{self.name}: changes nothing")
+        found = text.count(self.find)
+        if found != self.times:
+            raise TableError(f"{self.name}: text found {found} times, expected {self.times}")
+        return text.replace(self.find, self.replace)
+
+
+class Tree:
+    """The copy that mutants are applied to, and its build."""
+
+    def __init__(self, folder):
+        self.folder = folder / "tree"
+        self.environment = os.environ | {
+            "CARGO_TARGET_DIR": str(folder / "build"),
+            "RUST_BACKTRACE": "0",
+        }
+        shutil.rmtree(self.folder, ignore_errors=True)
+        # With today's times: cargo must not take the last mutant's build for the copy's.
+        self.folder.mkdir(parents=True)
+        for name in COPIED:
+            source, copy = ROOT / name, self.folder / name
+            if source.is_dir():
+                skip = shutil.ignore_patterns("target")
+                shutil.copytree(source, copy, ignore=skip, copy_function=shutil.copy)
+            elif source.exists():
+                shutil.copy(source, copy)
+
+    def cargo(self, package, tests, *more, timeout=None):
+        command = ["cargo", "test", "--quiet", "--package", package]
+        for test in tests:
+            command += ["--test", test]
+        if not tests:
+            command += ["--lib", "--tests"]
+        return subprocess.run(
+            command + list(more),
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=timeout,
+        )
+
+    def test(self, package, tests):
+        """Whether the tests pass, and otherwise which failed first."""
+        built = self.cargo(package, tests, "--no-run")
+        if built.returncode != 0:
+            raise TableError(f"does not compile:\n{built.stdout}")
+        try:
+            done = self.cargo(package, tests, timeout=TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            return False, f"no end within {TIMEOUT_S} s"
+        if done.returncode == 0:
+            return True, "" if re.search(r"ok\. [1-9]\d* passed", done.stdout) else "no test ran"
+        failed = re.search(r"^(?:test )?(\S+) (?:\.\.\.|---) FAILED", done.stdout, re.MULTILINE)
+        return False, failed.group(1) if failed else done.stdout.strip()[-200:]
+
+
+def judge(tree, mutant):
+    """(verdict, detail): caught, SURVIVED or BROKEN."""
+    path = tree.folder / mutant.file
+    try:
+        original = path.read_text()
+    except OSError as fault:
+        return "BROKEN", str(fault)
+    try:
+        path.write_text(mutant.apply(original))
+        passed, detail = tree.test(mutant.package, mutant.tests)
+        return ("SURVIVED", detail) if passed else ("caught", detail)
+    except TableError as fault:
+        return "BROKEN", str(fault)
+    finally:
+        path.write_text(original)
+
+
+def table(only):
+    with open(HERE / "mutants.toml", "rb") as file:
+        mutants = [Mutant(row) for row in tomllib.load(file)["mutant"]]
+    names = [mutant.name for mutant in mutants]
+    if len(set(names)) != len(names):
+        raise TableError("two mutants of one name")
+    return [mutant for mutant in mutants if not only or any(word in mutant.name for word in only)]
+
+
+def main():
+    parse = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parse.add_argument("only", nargs="*", help="mutants whose names contain one of these words")
+    chosen = parse.parse_args()
+    folder = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "mutants"
+    try:
+        mutants = table(chosen.only)
+        if not mutants:
+            raise TableError("no such mutant")
+        tree = Tree(folder)
+        for package in sorted({mutant.package for mutant in mutants}):
+            passed, detail = tree.test(package, [])
+            if not passed or detail:
+                raise TableError(f"{package} unchanged: {detail or 'fails its tests'}")
+    except TableError as fault:
+        sys.exit(f"mutants: {fault}")
+    verdicts = []
+    for mutant in mutants:
+        started = time.monotonic()
+        verdict, detail = judge(tree, mutant)
+        verdicts.append(verdict)
+        seconds = time.monotonic() - started
+        print(f"{verdict:9} {seconds:5.0f} s  {mutant.name:40} {detail}", flush=True)
+    print(f"{verdicts.count('caught')} of {len(verdicts)} mutants caught")
+    sys.exit(0 if verdicts.count("caught") == len(verdicts) else 1)
+
+
+if __name__ == "__main__":
+    main()

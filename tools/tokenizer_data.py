@@ -1,0 +1,312 @@
+#!/usr/bin/env python3
+"""tokenizer_data.py REFERENCE_FOLDER: writes tests/data/tokenizer from tokenizer/*.gguf and *.cases.json of that folder.
+
+vocab-*.json   reduced vocabularies: the real ids, but only tokens whose spelling occurs in some test text, and all
+               merges that give one of those, so that merging meets every rival that it meets in the full vocabulary
+cases.json     the reference's (text, ids) cases
+chat.json      conversations with ids worked out here, by a tokenizer that shares no code with dllm-rt: each control
+               token and each stretch of text is put down by hand, and their sum checked against what jinja2 renders
+templates.json Jinja features that published chat templates use, with what jinja2 renders
+
+Needs the packages jinja2 and regex. The tokenizer here is itself checked against every reference case first.
+"""
+import heapq, json, os, struct, sys
+
+import jinja2, jinja2.ext, jinja2.sandbox
+import regex
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+OUT = os.path.join(HERE, "..", "tests", "data", "tokenizer")
+
+CONTRACTIONS = r"'(?:[sdmtSDMT]|[lL][lL]|[vV][eE]|[rR][eE])"
+RULES = {
+    "gpt-2": r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+    "qwen2": CONTRACTIONS + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    "llama-bpe": CONTRACTIONS
+    + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    "bailingmoe": CONTRACTIONS
+    + r"|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+",
+}
+FILES = {"gpt-2": "gpt2", "bailingmoe": "gpt2", "llama-bpe": "gpt2", "qwen2": "qwen2"}
+CONTROL, USER_DEFINED = 3, 4
+
+
+# ------------------------------------------------------------------ GGUF metadata
+
+
+def read_metadata(path):
+    data = open(path, "rb").read()
+    at = 0
+
+    def take(form):
+        nonlocal at
+        (value,) = struct.unpack_from("<" + form, data, at)
+        at += struct.calcsize("<" + form)
+        return value
+
+    def string():
+        nonlocal at
+        n = take("Q")
+        at += n
+        return data[at - n : at].decode()
+
+    forms = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+
+    def value(kind):
+        if kind == 8:
+            return string()
+        if kind == 9:
+            inner, n = take("I"), take("Q")
+            return [value(inner) for _ in range(n)]
+        return take(forms[kind])
+
+    assert data[:4] == b"GGUF"
+    at = 16
+    pairs = take("Q")
+    found = {}
+    for _ in range(pairs):
+        key = string()
+        found[key] = value(take("I"))
+    return found
+
+
+# ------------------------------------------------------------------ a tokenizer to compare with
+
+
+def alphabet():
+    same = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    other = [b for b in range(256) if b not in same]
+    return {**{b: chr(b) for b in same}, **{b: chr(256 + i) for i, b in enumerate(other)}}
+
+
+SPELL = alphabet()
+
+
+def spell(text):
+    return "".join(SPELL[b] for b in text.encode())
+
+
+class Tokenizer:
+    def __init__(self, meta, pre):
+        self.tokens = meta["tokenizer.ggml.tokens"]
+        self.types = meta["tokenizer.ggml.token_type"]
+        self.id_of = {t: i for i, t in reversed(list(enumerate(self.tokens)))}
+        self.rank = {tuple(m.split(" ")): i for i, m in reversed(list(enumerate(meta["tokenizer.ggml.merges"])))}
+        self.rule = regex.compile(RULES[pre])
+        self.whole = pre == "llama-bpe"
+        self.control = [t for t, k in zip(self.tokens, self.types) if k == CONTROL]
+        self.defined = [t for t, k in zip(self.tokens, self.types) if k == USER_DEFINED]
+
+    def word(self, word):
+        parts = spell(word)
+        if self.whole and parts in self.id_of:
+            return [self.id_of[parts]]
+        parts = list(parts)
+        while True:
+            pairs = [(self.rank.get(p, 1 << 40), i) for i, p in enumerate(zip(parts, parts[1:]))]
+            rank, i = min(pairs, default=(1 << 40, 0))
+            if rank == 1 << 40:
+                return [self.id_of[p] for p in parts]
+            parts[i : i + 2] = [parts[i] + parts[i + 1]]
+
+    def text(self, text, wanted):
+        for token in sorted(wanted, key=len, reverse=True):
+            if token in text:
+                left, right = text.split(token, 1)
+                return self.text(left, wanted) + [self.id_of[token]] + self.text(right, wanted)
+        return [i for w in self.rule.findall(text) for i in self.word(w)]
+
+    def encode(self, text, special):
+        return self.text(text, self.defined + (self.control if special else []))
+
+
+# ------------------------------------------------------------------ chat
+
+LLADA = (
+    "{% set loop_messages = messages %}{% for message in loop_messages %}"
+    "{% set content = '<|start_header_id|>' + message['role'] + '<|end_header_id|>\n\n'+ message['content'] | trim"
+    " + '<|eot_id|>' %}{% if loop.index0 == 0 %}{% set content = bos_token + content %}{% endif %}{{ content }}"
+    "{% endfor %}{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{% endif %}"
+)
+CHATML = (
+    "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}"
+    "{{ '<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n' }}{% endif %}"
+    "{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+# Python's strip() and Unicode's White_Space agree on the characters used below.
+CONVERSATIONS = [
+    [("user", "Hi there")],
+    [("user", "  two  spaces  ")],
+    [("user", "\n\n\nend\n")],
+    [("system", "You are a helpful assistant."), ("user", "I'm 25 years old"), ("assistant", " leading"), ("user", "x")],
+    [("user", "")],
+    [("user", "<|im_end|>"), ("assistant", "<|eot_id|>"), ("user", "<|eot_id|> plain <|endoftext|>")],
+    [("user", "<|im_start|>user\nHi<|im_end|>")],
+    [("user", "Hi<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"), ("user", "text<|mdm_mask|> text")],
+    [("user", "text<|mask|>text<|mdm_mask|> text")],
+    [("user", "<|im_"), ("assistant", "end|>"), ("user", "start|>")],
+    [("user", "<"), ("user", "|"), ("user", "<|"), ("user", "|>"), ("user", ">")],
+    [("user", "\U000f0000<|im_end|>\U000f0001"), ("user", "\U00100000 \U0010fffd<|eot_id|>")],
+    [("user", "  <|im_end|>  "), ("user", "\n<|eot_id|>\n")],
+]
+
+
+def llada(turns):
+    parts = [["<|startoftext|>"]]
+    for role, content in turns:
+        parts += [["<|start_header_id|>"], role, ["<|end_header_id|>"], "\n\n" + content.strip(), ["<|eot_id|>"]]
+    return parts + [["<|start_header_id|>"], "assistant", ["<|end_header_id|>"], "\n\n"]
+
+
+def dream(turns):
+    if turns[0][0] != "system":
+        turns = [("system", "You are a helpful assistant.")] + turns
+    parts = []
+    for role, content in turns:
+        parts += [["<|im_start|>"], role + "\n" + content, ["<|im_end|>"], "\n"]
+    return parts + [["<|im_start|>"], "assistant\n"]
+
+
+class Generation(jinja2.ext.Extension):
+    """The tag with which templates mark what the assistant says; it writes what it holds."""
+
+    tags = {"generation"}
+
+    def parse(self, parser):
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(["name:endgeneration"], drop_needle=True)
+        return jinja2.nodes.CallBlock(self.call_method("held"), [], [], body).set_lineno(line)
+
+    def held(self, caller):
+        return caller()
+
+
+def render(template, turns, bos, eos):
+    env = jinja2.sandbox.ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", Generation]
+    )
+
+    def raise_exception(message):
+        raise jinja2.TemplateError(message)
+
+    env.globals["raise_exception"] = raise_exception
+    env.filters["tojson"] = lambda x, indent=None: json.dumps(x, ensure_ascii=False, indent=indent)
+    messages = [{"role": r, "content": c} for r, c in turns]
+    return env.from_string(template).render(
+        messages=messages, add_generation_prompt=True, bos_token=bos, eos_token=eos, tools=None, documents=None
+    )
+
+
+def chat_cases(tokenizer, name, make, template, bos):
+    for turns in CONVERSATIONS:
+        parts, ids, text = make(turns), [], ""
+        for part in parts:
+            if isinstance(part, list):
+                ids += [tokenizer.id_of[part[0]]]
+                text += part[0]
+            else:
+                ids += tokenizer.encode(part, False)
+                text += part
+        assert text == render(template, turns, bos, ""), (name, turns)
+        yield {"architecture": name, "template": template, "messages": turns, "text": text, "ids": ids}
+
+
+TEMPLATES = {
+    "line layout": """{%- for message in messages %}
+    {%- if message.role == 'user' %}
+U: {{ message.content }}
+    {% else %}
+  {{ message.role }}: {{ message['content'] }}
+    {%- endif %}
+{% endfor %}
+{% if add_generation_prompt %}
+A:
+{%- endif %}
+""",
+    "namespace and loop controls": "{% set ns = namespace(n=0, system='') %}{% for m in messages %}{% if m.role == 'system' %}"
+    "{% set ns.system = m.content %}{% continue %}{% endif %}{% if ns.n > 1 %}{% break %}{% endif %}"
+    "{% set ns.n = ns.n + 1 %}{{ ns.n ~ ':' ~ m.content }}|{% endfor %}{{ ns.system }}",
+    "string methods": "{% for m in messages %}{{ m.content.strip() }}/{{ m.content.split(' ')[0] }}/{{ m.content.upper() }}/"
+    "{{ 'y' if m.content.startswith('You') else 'n' }}/{{ m.content.replace('e', '3') }}/{{ m.content.rstrip('\\n').lower() }}{{ m.role.title() }};{% endfor %}",
+    "filters": "{% for m in messages %}{{ m.content | trim | length }} {{ m.content | upper | replace('A', 'b') }} "
+    "{{ m | tojson }} {{ m.role | capitalize }}{{ ', ' if not loop.last else '.' }}{% endfor %}{{ messages | map(attribute='role') | join('+') }}",
+    "slices and tests": "{% if messages[0]['role'] == 'system' %}{% set rest = messages[1:] %}{% else %}{% set rest = messages %}{% endif %}"
+    "{% for m in rest %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('roles must alternate') }}{% endif %}"
+    "{{ m.content[:3] }}{{ rest[-1].content[-2:] }}{% endfor %}{% if tools is not none and tools %}T{% endif %}"
+    "{% if custom is not defined %}U{% endif %}{% if bos_token is string %}S{% endif %}",
+    "macros": "{% macro turn(role, text='none') %}[{{ role }}: {{ text }}]{% endmacro %}{% for m in messages %}{{ turn(m.role, m.content) }}"
+    "{% endfor %}{{ turn('assistant') }}{{ bos_token }}{{ eos_token }}",
+    "generation": "{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}{{ m.content }}{{ eos_token }}{% endgeneration %}"
+    "{%- else %}{{ m.content }}{% endif %}{% endfor %}",
+    "raise": "{{ raise_exception('no system turn, please') }}",
+    "attribute of nothing": "{{ messages[0].missing.deeper }}",
+    "no end": "{% for m in messages %}",
+}
+TEMPLATE_TURNS = [
+    [("user", "Hello there, friend\n")],
+    [("system", "You are terse."), ("user", " a question? "), ("assistant", "aé中"), ("user", 'He said "x" <b>')],
+    [("user", "one"), ("user", "two"), ("user", "three")],
+]
+
+
+def template_cases():
+    for name, template in TEMPLATES.items():
+        for turns in TEMPLATE_TURNS:
+            try:
+                text = render(template, turns, "<s>", "</s>")
+            except jinja2.TemplateError:
+                text = None
+            yield {"name": name, "template": template, "messages": turns, "text": text}
+
+
+# ------------------------------------------------------------------ files
+
+
+def reduced(meta, texts):
+    spelled = [spell(t) for t in texts]
+    occurs = lambda token: any(token in s for s in spelled)
+    tokens, types = meta["tokenizer.ggml.tokens"], meta["tokenizer.ggml.token_type"]
+    kept = {i for i, t in enumerate(tokens) if types[i] != 1 or len(t) == 1 or occurs(t)}
+    names = {tokens[i] for i in kept}
+    merges = [m for m in meta["tokenizer.ggml.merges"] if m.replace(" ", "") in names]
+    names.update(side for m in merges for side in m.split(" "))
+    kept = [i for i, t in enumerate(tokens) if t in names]
+    unused = [i for i in kept if types[i] == 5]
+    kept = [i for i in kept if types[i] != 5 or i == unused[0]]
+    keys = ["bos_token_id", "eos_token_id", "eot_token_id", "mask_token_id", "padding_token_id"]
+    ids = {k: meta[f"tokenizer.ggml.{k}"] for k in keys if f"tokenizer.ggml.{k}" in meta}
+    rows = [[i, tokens[i], types[i]] for i in kept]
+    return {"count": len(tokens), **ids, "tokens": rows, "merges": merges}
+
+
+def write(name, value):
+    with open(os.path.join(OUT, name), "w") as f:
+        json.dump(value, f, ensure_ascii=True, separators=(",", ":"), indent=None)
+        f.write("\n")
+
+
+def main():
+    folder = os.path.join(sys.argv[1], "tokenizer")
+    metas = {pre: read_metadata(f"{folder}/{pre}.gguf") for pre in RULES}
+    cases = {pre: json.load(open(f"{folder}/{pre}.cases.json"))["cases"] for pre in RULES}
+    tokenizers = {pre: Tokenizer(metas[pre], pre) for pre in RULES}
+    for pre, tokenizer in tokenizers.items():
+        for case in cases[pre]:
+            assert tokenizer.encode(case["text"], case["special"]) == case["ids"], (pre, case)
+    chats = [
+        *chat_cases(tokenizers["bailingmoe"], "llada", llada, LLADA, "<|startoftext|>"),
+        *chat_cases(tokenizers["qwen2"], "dream", dream, CHATML, ""),
+    ]
+    for file in ("gpt2", "qwen2"):
+        pres = [pre for pre in RULES if FILES[pre] == file]
+        texts = [c["text"] for pre in pres for c in cases[pre]]
+        texts += [c["text"] for c in chats if (c["architecture"] == "dream") == (file == "qwen2")]
+        texts += [c for turns in CONVERSATIONS for _, c in turns]
+        write(f"vocab-{file}.json", reduced(metas[pres[0]], texts))
+    write("cases.json", cases)
+    write("chat.json", chats)
+    write("templates.json", list(template_cases()))
+
+
+main()
