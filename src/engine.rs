@@ -36,6 +36,7 @@ pub struct Engine {
     weight_bytes: usize,
     warnings: Vec<String>,
     canary: bool,
+    full_logits: bool,
 }
 
 impl Engine {
@@ -82,6 +83,7 @@ impl Engine {
             config: model.config,
             warnings,
             canary: false,
+            full_logits: false,
         })
     }
 
