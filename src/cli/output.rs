@@ -45,13 +45,15 @@ pub fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
 /// # Errors
 /// A folder, or a file in a folder that does not exist.
 pub fn check_target(path: &Path) -> Result<(), Failure> {
-    let refuse = |kind: ErrorKind| Err(Failure::file("write", path, kind.into()));
+    let refuse = |kind: ErrorKind, why: &str| {
+        Err(Failure::file("write", path, io::Error::new(kind, why.to_owned())))
+    };
     if path.is_dir() {
-        return refuse(ErrorKind::IsADirectory);
+        return refuse(ErrorKind::IsADirectory, "it is a folder");
     }
     match folder(path).is_dir() {
         true => Ok(()),
-        false => refuse(ErrorKind::NotFound),
+        false => refuse(ErrorKind::NotFound, "its folder does not exist"),
     }
 }
 

@@ -148,8 +148,10 @@ impl Builder {
         let held = [self.slots.ids, self.slots.wanted, self.slots.positions];
         for (slot, buffer) in buffers.iter_mut().enumerate() {
             buffer.live = live_stages(slot, ops);
-            // The leader writes these before a step, or they live from layer to layer.
-            if held.contains(&slot) || slot == self.slots.x {
+            // The leader writes these before a step, or they live from layer to layer, or, as the
+            // guide does, from one pass to the end of the next.
+            let is_guide = self.slots.guide == Some(slot);
+            if held.contains(&slot) || slot == self.slots.x || is_guide {
                 buffer.live = 0..stage::COUNT;
             }
         }

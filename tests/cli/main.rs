@@ -1,0 +1,12 @@
+//! The program as a user meets it: exit statuses, streams, flags, JSON.
+
+mod chat;
+mod interrupt;
+mod json;
+mod logits;
+mod prompts;
+mod reference;
+mod same;
+mod support;
+mod tables;
+mod usage;
