@@ -18,6 +18,7 @@ use crate::sample::Choice;
 use crate::step::{Job, Program};
 use crate::team::{self, Team};
 use dllm_arena::{Leader, Region, Sealing, Worker};
+use dllm_cpu::FloatEnv;
 use std::sync::Arc;
 
 const _: () = assert!(size_of::<Choice>() == CHOICE_BYTES);
@@ -51,6 +52,8 @@ impl Engine {
         progress: &mut dyn FnMut(usize, usize),
     ) -> Result<Engine, Error> {
         let Device::Cpu = options.device;
+        // Tables and scales are computed here, and threads inherit it.
+        let _env = FloatEnv::enter();
         let kernels = options.kernels()?;
         let model = Model::from_gguf(gguf)?;
         let plan = Plan::new(&model, limits)?;

@@ -7,6 +7,7 @@ use crate::sample::{Choice, Rule};
 use crate::step::Job;
 use crate::team::{Counters, run};
 use dllm_arena::Leader;
+use dllm_cpu::FloatEnv;
 use dllm_cpu::dtype::PANEL_ROWS;
 use std::time::Instant;
 
@@ -37,6 +38,7 @@ impl Engine {
         schedule: &Schedule,
         facts: &ModelFacts,
     ) -> Result<Canvas, Error> {
+        let _env = FloatEnv::enter();
         let canvas = Canvas::new(prompt, schedule, facts)?;
         self.check_rows(canvas.ids().len())?;
         if schedule.cfg_scale() > 0.0 && !self.limits.guidance {
@@ -56,6 +58,7 @@ impl Engine {
     /// where it is too long for this one.
     pub fn step<'c>(&mut self, canvas: &'c mut Canvas) -> Progress<'c> {
         let start = Instant::now();
+        let _env = FloatEnv::enter();
         let (rule, step, rows) = (*canvas.rule(), canvas.step_index(), canvas.ids().len());
         let wanted = self.place_wanted(canvas.plan_step());
         if wanted > 0 {
