@@ -25,7 +25,12 @@ use crate::dtype::*;
 /// # Panics
 /// If the lengths do not belong together; they are the caller's to check, once per tensor.
 pub fn decode_row(dtype: Dtype, src: &[u8], dst: &mut [f32]) {
-    assert_eq!(dtype.row_bytes(dst.len()), Some(src.len()), "{dtype}: {} weights", dst.len());
+    assert_eq!(
+        dtype.row_bytes(dst.len()),
+        Some(src.len()),
+        "{dtype}: {} weights",
+        dst.len()
+    );
     match dtype {
         Dtype::F32 => decode_floats(src, dst, f32::from_le_bytes),
         Dtype::F16 => decode_floats(src, dst, |bytes| f16_to_f32(u16::from_le_bytes(bytes))),
