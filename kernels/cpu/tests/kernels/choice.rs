@@ -5,7 +5,8 @@ use dllm_cpu::{Kernels, NAMES};
 #[test]
 fn isa_names_of_the_kernels_run() {
     let names: Vec<_> = Kernels::all().map(Kernels::name).collect();
-    println!("kernels run: {}", names.join(" "));
+    // On a line of its own, whatever the harness has begun to print.
+    println!("\nkernels run: {}", names.join(" "));
     assert_eq!(names[0], "scalar");
 }
 
