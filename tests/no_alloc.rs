@@ -22,6 +22,9 @@ fn main() {
     for name in models::ALL {
         for threads in [1, 2, 3] {
             let mut engine = models::load(name, threads, None);
+            if !dllm_arena::lock_process() {
+                println!("no_alloc: memory is not locked; a page may be reclaimed and fault");
+            }
             for settings in models::every_sampler(models::kind(&engine)) {
                 check(&mut engine, name, threads, &settings);
             }
