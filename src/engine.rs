@@ -1,5 +1,6 @@
 //! A loaded model: load, seal, then run passes and steps.
 
+mod names;
 mod options;
 mod pass;
 mod stats;
@@ -19,6 +20,7 @@ use crate::step::{Job, Program};
 use crate::team::{self, Team};
 use dllm_arena::{Leader, Region, Sealing, Worker};
 use dllm_cpu::FloatEnv;
+use names::OperatorNames;
 use std::sync::Arc;
 
 const _: () = assert!(size_of::<Choice>() == CHOICE_BYTES);
@@ -33,6 +35,7 @@ pub struct Engine {
     limits: Limits,
     ports: Ports,
     stats: StepStats,
+    operators: OperatorNames,
     arena_bytes: usize,
     weight_bytes: usize,
     warnings: Vec<String>,
@@ -66,6 +69,9 @@ impl Engine {
         let Some(program) = Program::new(&plan, &model.config, kernels) else {
             unreachable!("every plan has rotary tables")
         };
+        let Ok(operators) = OperatorNames::new(&program) else {
+            unreachable!("operator names are few and short")
+        };
         let program = Arc::new(program);
         let cpus = options.cpus(plan.limits.threads);
         if options.pin_caller && cpus.first().is_some_and(|cpu| !team::cpus::pin(*cpu)) {
@@ -76,7 +82,8 @@ impl Engine {
         Ok(Engine {
             leader: Some(leader),
             team: Some(team),
-            stats: StepStats::default(),
+            stats: StepStats::new(program.ops().len()),
+            operators,
             program,
             limits: plan.limits,
             ports: plan.ports,

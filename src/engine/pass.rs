@@ -112,6 +112,14 @@ impl Engine {
         &self.stats
     }
 
+    /// Milliseconds a pass by operator, those of all layers together, the slowest first. Allocates.
+    pub fn operator_ms(&self) -> Vec<(String, f64)> {
+        let mut totals = self.operators.totals(self.stats.operators_ms());
+        let passes = self.stats.passes.max(1) as f64;
+        totals.iter_mut().for_each(|(_, ms)| *ms /= passes);
+        totals
+    }
+
     /// Starts counters and times anew.
     pub fn reset_stats(&mut self) {
         self.stats.reset();
@@ -168,13 +176,13 @@ impl Engine {
         let ops = if sampling.is_some() { ops } else { ops - 1 };
         let job = Job { rows, wanted, guide, sampling, last_op: ops - 1, canary: self.canary };
         let Some(team) = &self.team else { unreachable!("the team is there until drop") };
-        let split = self.stats.split_mut();
+        let stats = &mut self.stats;
         let mut before = Instant::now();
         let step = leader(&mut self.leader).begin(job, 0..ops);
         run(step, &self.program, team.report(0), |op, program| {
             let now = Instant::now();
             let ms = now.duration_since(before).as_secs_f64() * 1e3;
-            split.add(program.ops()[op].split, ms);
+            stats.record_operator(op, program.ops()[op].split, ms);
             before = now;
         });
         self.stats.passes += 1;
