@@ -18,7 +18,8 @@ impl OperatorNames {
     /// Interns and seals the names of a program.
     pub fn new(program: &Program) -> Result<OperatorNames, MetaFull> {
         let mut meta = Meta::new(NAME_BYTES_MAX);
-        let names = program.ops().iter().map(|op| meta.intern(op.name)).collect::<Result<_, _>>()?;
+        let names =
+            program.ops().iter().map(|op| meta.intern(op.name)).collect::<Result<_, _>>()?;
         meta.seal();
         Ok(OperatorNames { meta, names })
     }
