@@ -10,4 +10,13 @@ pub mod model;
 pub mod plan;
 pub mod repack;
 pub mod sample;
+pub mod step;
+pub mod team;
 pub mod vocab;
+
+pub use denoise::{Canvas, Schedule};
+pub use device::Device;
+pub use engine::{Engine, Options};
+pub use error::Error;
+pub use model::Model;
+pub use plan::{Limits, Plan};

@@ -40,14 +40,7 @@ fn answer(canvas: &mut Canvas) -> Vec<Choice> {
     let one = |want: &dllm_rt::denoise::Wanted| {
         let mut row = logits(&ids, want.row);
         let base_row = (!base.is_empty()).then(|| logits(&base, want.row));
-        choose(
-            &rule,
-            step,
-            want.position,
-            &mut row,
-            base_row.as_deref(),
-            &mut scratch,
-        )
+        choose(&rule, step, want.position, &mut row, base_row.as_deref(), &mut scratch)
     };
     canvas.plan_step().iter().map(one).collect()
 }
@@ -68,12 +61,7 @@ fn arb_settings(kind: Kind) -> impl Strategy<Value = Settings> {
     let heat = prop_oneof![Just(0.0), 0.01..5.0_f64];
     let lengths = (0..40_u32, 1..60_u32, 1..50_u32);
     let dream = (0.05..=1.0_f64, 0..30_u32, heat.clone(), prop::bool::ANY);
-    let shared = (
-        0..algorithms.len(),
-        heat,
-        any::<u64>(),
-        prop_oneof![Just(0.0), 0.1..3.0],
-    );
+    let shared = (0..algorithms.len(), heat, any::<u64>(), prop_oneof![Just(0.0), 0.1..3.0]);
     (lengths, shared, dream).prop_map(move |(lengths, shared, dream)| {
         let is_dream = kind == Kind::Dream;
         let algorithm = algorithms[shared.0];
@@ -100,11 +88,7 @@ fn arb_run() -> impl Strategy<Value = (Kind, Settings, Vec<u32>)> {
     let kind = prop_oneof![Just(Kind::Llada), Just(Kind::Dream)];
     let token = prop_oneof![3 => 0..MASK, 1 => Just(MASK)];
     kind.prop_flat_map(move |kind| {
-        (
-            Just(kind),
-            arb_settings(kind),
-            prop::collection::vec(token.clone(), 1..20),
-        )
+        (Just(kind), arb_settings(kind), prop::collection::vec(token.clone(), 1..20))
     })
 }
 
@@ -245,19 +229,8 @@ fn origin_commits_by_chance() {
         let mut canvas = canvas(Kind::Dream, &[1], &settings);
         for count in &mut counts {
             let wanted = canvas.plan_step().len();
-            let sure = vec![
-                Choice {
-                    confidence: 1.0,
-                    token: 1,
-                    pad: 0
-                };
-                wanted
-            ];
-            assert_eq!(
-                canvas.commit(&sure).committed.len(),
-                wanted,
-                "none is computed in vain"
-            );
+            let sure = vec![Choice { confidence: 1.0, token: 1, pad: 0 }; wanted];
+            assert_eq!(canvas.commit(&sure).committed.len(), wanted, "none is computed in vain");
             *count += wanted as u32;
         }
         assert_eq!(canvas.masks_left(), 0);
@@ -273,24 +246,11 @@ fn origin_commits_by_chance() {
 
 #[test]
 fn early_stop_waits_for_what_lies_left() {
-    let settings = Settings {
-        gen_length: 4,
-        steps: Some(4),
-        ..Settings::default()
-    };
+    let settings = Settings { gen_length: 4, steps: Some(4), ..Settings::default() };
     // An end token of the prompt ends nothing.
     let mut canvas = canvas(Kind::Llada, &[END, 2], &settings);
-    let choice = |confidence, token| Choice {
-        confidence,
-        token,
-        pad: 0,
-    };
-    let first = [
-        choice(0.1, 5),
-        choice(0.2, 5),
-        choice(0.9, TURN),
-        choice(0.3, 5),
-    ];
+    let choice = |confidence, token| Choice { confidence, token, pad: 0 };
+    let first = [choice(0.1, 5), choice(0.2, 5), choice(0.9, TURN), choice(0.3, 5)];
     assert!(!canvas.commit(&first).is_done);
     let second = [choice(0.1, 5), choice(0.2, 5), choice(0.3, 5)];
     let progress = canvas.commit(&second);
@@ -305,24 +265,13 @@ fn early_stop_waits_for_what_lies_left() {
 
 #[test]
 fn early_stop_leaves_the_rest_masked() {
-    let settings = Settings {
-        gen_length: 4,
-        steps: Some(4),
-        block_length: Some(2),
-        ..Settings::default()
-    };
+    let settings =
+        Settings { gen_length: 4, steps: Some(4), block_length: Some(2), ..Settings::default() };
     let mut canvas = canvas(Kind::Llada, &[2], &settings);
-    let choice = |confidence, token| Choice {
-        confidence,
-        token,
-        pad: 0,
-    };
+    let choice = |confidence, token| Choice { confidence, token, pad: 0 };
     assert!(!canvas.commit(&[choice(0.1, 5), choice(0.2, 6)]).is_done);
     let progress = canvas.commit(&[choice(0.1, END)]);
-    assert_eq!(
-        (progress.step, progress.masks_left, progress.is_done),
-        (1, 2, true)
-    );
+    assert_eq!((progress.step, progress.masks_left, progress.is_done), (1, 2, true));
     assert!(canvas.has_stopped_early());
     assert_eq!(canvas.ids(), [2, END, 6, MASK, MASK]);
     assert!(canvas.plan_step().is_empty());
@@ -333,18 +282,12 @@ fn early_stop_leaves_the_rest_masked() {
 #[test]
 fn without_holes_there_is_nothing_to_do() {
     for kind in [Kind::Llada, Kind::Dream] {
-        let settings = Settings {
-            gen_length: 0,
-            ..Settings::default()
-        };
+        let settings = Settings { gen_length: 0, ..Settings::default() };
         let mut done = canvas(kind, &[1, 2], &settings);
         assert!(done.is_done() && done.plan_step().is_empty());
         assert_eq!((done.steps_total(), done.masks_left()), (0, 0));
         // Steps asked for are counted even so.
-        let settings = Settings {
-            steps: Some(3),
-            ..settings
-        };
+        let settings = Settings { steps: Some(3), ..settings };
         let mut idle = canvas(kind, &[1, 2], &settings);
         assert_eq!(run(&mut idle), vec![vec![1, 2]; 3]);
     }
@@ -352,34 +295,21 @@ fn without_holes_there_is_nothing_to_do() {
 
 #[test]
 fn holes_alone_take_a_step_each() {
-    let settings = Settings {
-        gen_length: 0,
-        ..Settings::default()
-    };
+    let settings = Settings { gen_length: 0, ..Settings::default() };
     let mut canvas = canvas(Kind::Llada, &[MASK, 2, MASK, MASK], &settings);
     assert_eq!(canvas.steps_total(), 3);
     let trace = run(&mut canvas);
-    let masks: Vec<usize> = trace
-        .iter()
-        .map(|ids| ids.iter().filter(|id| **id == MASK).count())
-        .collect();
+    let masks: Vec<usize> =
+        trace.iter().map(|ids| ids.iter().filter(|id| **id == MASK).count()).collect();
     assert_eq!(masks, [2, 1, 0]);
 }
 
 #[test]
 fn shifted_rows_come_before_their_positions() {
-    let settings = Settings {
-        gen_length: 2,
-        steps: Some(1),
-        ..Settings::default()
-    };
+    let settings = Settings { gen_length: 2, steps: Some(1), ..Settings::default() };
     let rows = |kind| -> Vec<(u32, u32)> {
         let mut canvas = canvas(kind, &[MASK, 2, MASK], &settings);
-        canvas
-            .plan_step()
-            .iter()
-            .map(|want| (want.position, want.row))
-            .collect()
+        canvas.plan_step().iter().map(|want| (want.position, want.row)).collect()
     };
     assert_eq!(rows(Kind::Llada), [(0, 0), (2, 2), (3, 3), (4, 4)]);
     assert_eq!(rows(Kind::Dream), [(0, 0), (2, 1), (3, 2), (4, 3)]);
@@ -387,25 +317,13 @@ fn shifted_rows_come_before_their_positions() {
 
 #[test]
 fn a_mask_as_choice_leaves_the_hole() {
-    let settings = Settings {
-        gen_length: 1,
-        steps: Some(2),
-        ..Settings::default()
-    };
+    let settings = Settings { gen_length: 1, steps: Some(2), ..Settings::default() };
     let mut canvas = canvas(Kind::Llada, &[1], &settings);
     for token in [MASK, VOCAB] {
         let mut canvas = canvas.clone();
-        let choice = Choice {
-            confidence: 1.0,
-            token,
-            pad: 0,
-        };
+        let choice = Choice { confidence: 1.0, token, pad: 0 };
         assert_eq!(canvas.commit(&[choice]).masks_left, 1, "token {token}");
     }
-    canvas.commit(&[Choice {
-        confidence: 1.0,
-        token: 3,
-        pad: 0,
-    }]);
+    canvas.commit(&[Choice { confidence: 1.0, token: 3, pad: 0 }]);
     assert_eq!(canvas.ids(), [1, 3]);
 }

@@ -37,11 +37,7 @@ fn cases() -> Vec<Case> {
 }
 
 fn canvas_of(case: &Case) -> Canvas {
-    let kind = if case.kind == "dream" {
-        Kind::Dream
-    } else {
-        Kind::Llada
-    };
+    let kind = if case.kind == "dream" { Kind::Dream } else { Kind::Llada };
     let settings = Settings {
         gen_length: case.gen_length,
         steps: Some(case.steps),
@@ -75,14 +71,7 @@ fn choices(canvas: &mut Canvas, step: &Step) -> Vec<Choice> {
         let unconditional = step.uncond_logits.as_ref().map(|rows| &rows[row][..]);
         let mut scratch = vec![0; scratch_len(&rule, logits.len())];
         let scratch = &mut scratch;
-        let choice = choose(
-            &rule,
-            index,
-            want.position,
-            &mut logits,
-            unconditional,
-            scratch,
-        );
+        let choice = choose(&rule, index, want.position, &mut logits, unconditional, scratch);
         choices.push(choice);
     }
     choices
@@ -95,20 +84,13 @@ fn every_step_of_every_case() {
     for (number, case) in cases.iter().enumerate() {
         let mut canvas = canvas_of(case);
         assert_eq!(canvas.ids(), case.start, "case {number}: start");
-        assert_eq!(
-            canvas.steps_total() as usize,
-            case.steps_out.len(),
-            "case {number}: steps"
-        );
+        assert_eq!(canvas.steps_total() as usize, case.steps_out.len(), "case {number}: steps");
         for (index, step) in case.steps_out.iter().enumerate() {
             assert!(!canvas.is_done(), "case {number}: done before step {index}");
             let choices = choices(&mut canvas, step);
             let committed = canvas.commit(&choices).committed.len();
             if let Some(expected) = step.committed {
-                assert_eq!(
-                    committed, expected,
-                    "case {number}, step {index}: tokens committed"
-                );
+                assert_eq!(committed, expected, "case {number}, step {index}: tokens committed");
             }
             assert_eq!(canvas.ids(), step.canvas, "case {number}, step {index}");
         }
@@ -119,10 +101,7 @@ fn every_step_of_every_case() {
 /// The second pass sees the masks' tokens alone.
 #[test]
 fn guided_cases_mask_the_prompt() {
-    let guided: Vec<Case> = cases()
-        .into_iter()
-        .filter(|c| c.cfg_scale.is_some())
-        .collect();
+    let guided: Vec<Case> = cases().into_iter().filter(|c| c.cfg_scale.is_some()).collect();
     assert!(guided.len() >= 4);
     for case in guided {
         let mut canvas = canvas_of(&case);

@@ -19,43 +19,23 @@ fn defaults_by_kind() {
     let schedule = |kind, settings: &Settings| Schedule::new(kind, settings).unwrap();
     let plain = Settings::default();
     let llada = schedule(Kind::Llada, &plain);
-    assert_eq!(
-        (llada.algorithm(), llada.temperature()),
-        (Algorithm::LowConfidence, 0.0)
-    );
-    assert_eq!(
-        (llada.block_length(), llada.steps(), llada.gen_length()),
-        (32, Some(128), 128)
-    );
+    assert_eq!((llada.algorithm(), llada.temperature()), (Algorithm::LowConfidence, 0.0));
+    assert_eq!((llada.block_length(), llada.steps(), llada.gen_length()), (32, Some(128), 128));
     let dream = schedule(Kind::Dream, &plain);
-    assert_eq!(
-        (dream.algorithm(), dream.temperature()),
-        (Algorithm::Entropy, 0.2)
-    );
+    assert_eq!((dream.algorithm(), dream.temperature()), (Algorithm::Entropy, 0.2));
     assert_eq!((dream.top_p(), dream.top_k(), dream.eps()), (0.95, 0, 1e-3));
-    let hot = Settings {
-        temperature: Some(0.7),
-        ..Settings::default()
-    };
+    let hot = Settings { temperature: Some(0.7), ..Settings::default() };
     assert_eq!(schedule(Kind::Dream, &hot).top_p(), 1.0);
-    let both = Settings {
-        top_p: Some(0.8),
-        ..hot
-    };
+    let both = Settings { top_p: Some(0.8), ..hot };
     assert_eq!(schedule(Kind::Dream, &both).top_p(), 0.8);
-    let short = Settings {
-        gen_length: 8,
-        ..Settings::default()
-    };
+    let short = Settings { gen_length: 8, ..Settings::default() };
     assert_eq!(schedule(Kind::Llada, &short).block_length(), 8);
 }
 
 fn refusal(kind: Kind, change: impl Fn(&mut Settings)) -> String {
     let mut settings = Settings::default();
     change(&mut settings);
-    Schedule::new(kind, &settings)
-        .expect_err("refused")
-        .to_string()
+    Schedule::new(kind, &settings).expect_err("refused").to_string()
 }
 
 #[test]
@@ -63,58 +43,25 @@ fn refusals_name_the_setting() {
     use Kind::{Dream, Llada};
     let cases = [
         (refusal(Llada, |s| s.steps = Some(0)), "steps is 0"),
-        (
-            refusal(Llada, |s| s.block_length = Some(0)),
-            "block-length is 0",
-        ),
-        (
-            refusal(Llada, |s| s.gen_length = u32::MAX),
-            "max-tokens is 4294967295",
-        ),
-        (
-            refusal(Llada, |s| s.temperature = Some(-0.5)),
-            "temperature is -0.5",
-        ),
-        (
-            refusal(Llada, |s| s.temperature = Some(f64::NAN)),
-            "temperature is NaN",
-        ),
-        (
-            refusal(Llada, |s| s.temperature = Some(f64::INFINITY)),
-            "temperature is inf",
-        ),
+        (refusal(Llada, |s| s.block_length = Some(0)), "block-length is 0"),
+        (refusal(Llada, |s| s.gen_length = u32::MAX), "max-tokens is 4294967295"),
+        (refusal(Llada, |s| s.temperature = Some(-0.5)), "temperature is -0.5"),
+        (refusal(Llada, |s| s.temperature = Some(f64::NAN)), "temperature is NaN"),
+        (refusal(Llada, |s| s.temperature = Some(f64::INFINITY)), "temperature is inf"),
         (refusal(Llada, |s| s.cfg_scale = -1.0), "cfg-scale is -1"),
         (refusal(Dream, |s| s.top_p = Some(0.0)), "top-p is 0"),
         (refusal(Dream, |s| s.top_p = Some(1.5)), "top-p is 1.5"),
         (refusal(Dream, |s| s.top_p = Some(f64::NAN)), "top-p is NaN"),
-        (
-            refusal(Dream, |s| s.alg_temp = Some(-1.0)),
-            "alg-temp is -1",
-        ),
+        (refusal(Dream, |s| s.alg_temp = Some(-1.0)), "alg-temp is -1"),
         (refusal(Dream, |s| s.eps = Some(0.0)), "eps is 0"),
         (refusal(Dream, |s| s.eps = Some(1.0)), "eps is 1"),
-        (
-            refusal(Llada, |s| s.top_k = Some(5)),
-            "top-k has no meaning for llada",
-        ),
-        (
-            refusal(Llada, |s| s.top_p = Some(0.9)),
-            "top-p has no meaning for llada",
-        ),
-        (
-            refusal(Llada, |s| s.alg_temp = Some(0.1)),
-            "alg-temp has no meaning for llada",
-        ),
-        (
-            refusal(Dream, |s| s.cfg_scale = 1.0),
-            "cfg-scale has no meaning for dream",
-        ),
+        (refusal(Llada, |s| s.top_k = Some(5)), "top-k has no meaning for llada"),
+        (refusal(Llada, |s| s.top_p = Some(0.9)), "top-p has no meaning for llada"),
+        (refusal(Llada, |s| s.alg_temp = Some(0.1)), "alg-temp has no meaning for llada"),
+        (refusal(Dream, |s| s.cfg_scale = 1.0), "cfg-scale has no meaning for dream"),
     ];
     for (message, start) in cases {
-        assert!(
-            message.starts_with(start),
-            "{message:?} should start with {start:?}"
-        );
+        assert!(message.starts_with(start), "{message:?} should start with {start:?}");
     }
     let message = refusal(Llada, |s| s.algorithm = Some(Algorithm::Entropy));
     for part in ["entropy", "dream", "llada", "low_confidence, random"] {
@@ -124,36 +71,22 @@ fn refusals_name_the_setting() {
         s.algorithm = Some(Algorithm::Origin);
         s.alg_temp = Some(0.1);
     });
-    assert!(
-        message.contains("alg-temp") && message.contains("origin"),
-        "{message}"
-    );
+    assert!(message.contains("alg-temp") && message.contains("origin"), "{message}");
 }
 
 #[test]
 fn canvases_refuse_what_does_not_fit_the_model() {
-    let settings = Settings {
-        gen_length: 0,
-        forbid_end_in_logits: true,
-        ..Settings::default()
-    };
+    let settings = Settings { gen_length: 0, forbid_end_in_logits: true, ..Settings::default() };
     let schedule = Schedule::new(Kind::Llada, &settings).unwrap();
     let fault = |prompt: &[u32], change: &dyn Fn(&mut ModelFacts)| {
         let mut facts = facts();
         change(&mut facts);
         Canvas::new(prompt, &schedule, &facts).expect_err("refused")
     };
-    let expected = Fault::PromptToken {
-        position: 1,
-        token: 24,
-        vocab_size: VOCAB,
-    };
+    let expected = Fault::PromptToken { position: 1, token: 24, vocab_size: VOCAB };
     assert_eq!(fault(&[1, 24], &|_| ()), expected);
     assert_eq!(fault(&[], &|_| ()), Fault::Empty);
-    let expected = Fault::MaskToken {
-        token: 99,
-        vocab_size: VOCAB,
-    };
+    let expected = Fault::MaskToken { token: 99, vocab_size: VOCAB };
     assert_eq!(fault(&[1], &|facts| facts.mask_token = 99), expected);
     let many = |facts: &mut ModelFacts| facts.end_of_text = (0..9).collect();
     assert!(matches!(fault(&[1], &many), Fault::EndTokens { .. }));
@@ -162,9 +95,5 @@ fn canvases_refuse_what_does_not_fit_the_model() {
     };
     assert_eq!(fault(&[1], &two), Fault::NothingAllowed);
     let long = vec![0; (1 << 20) + 1];
-    assert!(
-        fault(&long, &|_| ())
-            .to_string()
-            .contains("at most 1048576")
-    );
+    assert!(fault(&long, &|_| ()).to_string().contains("at most 1048576"));
 }

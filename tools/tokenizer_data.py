@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
-"""tokenizer_data.py REFERENCE_FOLDER: writes tests/data/tokenizer from tokenizer/*.gguf and *.cases.json of that folder.
+"""tokenizer_data.py REFERENCE_FOLDER: writes tests/data/tokenizer.
 
-vocab-*.json   reduced vocabularies: the real ids, but only tokens whose spelling occurs in some test text, and all
-               merges that give one of those, so that merging meets every rival that it meets in the full vocabulary
-cases.json     the reference's (text, ids) cases
-chat.json      conversations with ids worked out here, by a tokenizer that shares no code with dllm-rt: each control
-               token and each stretch of text is put down by hand, and their sum checked against what jinja2 renders
-templates.json Jinja features that published chat templates use, with what jinja2 renders
+REFERENCE_FOLDER/tokenizer holds *.gguf vocabularies and *.cases.json with (text, ids) cases.
 
-Needs the packages jinja2 and regex. The tokenizer here is itself checked against every reference case first.
+vocab-*.json    reduced vocabularies: the real ids, but only tokens whose spelling occurs in some
+                test text, and all merges that give one of those, so that merging meets every
+                rival that it meets in the full vocabulary
+cases.json      the reference's cases
+chat.json       conversations with ids worked out here, by a tokenizer that shares no code with
+                dllm-rt: each control token and each stretch of text is put down by hand, and
+                their sum checked against what jinja2 renders
+templates.json  Jinja features that published chat templates use, with what jinja2 renders
+
+Needs the packages jinja2 and regex. The tokenizer is checked against every reference case first.
 """
-import heapq, json, os, struct, sys
+import json, os, struct, sys
 
 import jinja2, jinja2.ext, jinja2.sandbox
 import regex
@@ -19,13 +23,18 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 OUT = os.path.join(HERE, "..", "tests", "data", "tokenizer")
 
 CONTRACTIONS = r"'(?:[sdmtSDMT]|[lL][lL]|[vV][eE]|[rR][eE])"
+SPACES = r"|\s+(?!\S)|\s+"
 RULES = {
-    "gpt-2": r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
-    "qwen2": CONTRACTIONS + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    "gpt-2": r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+" + SPACES,
+    "qwen2": CONTRACTIONS
+    + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
+    + SPACES,
     "llama-bpe": CONTRACTIONS
-    + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
+    + SPACES,
     "bailingmoe": CONTRACTIONS
-    + r"|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+",
+    + r"|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]"
+    + SPACES,
 }
 FILES = {"gpt-2": "gpt2", "bailingmoe": "gpt2", "llama-bpe": "gpt2", "qwen2": "qwen2"}
 CONTROL, USER_DEFINED = 3, 4
@@ -50,7 +59,7 @@ def read_metadata(path):
         at += n
         return data[at - n : at].decode()
 
-    forms = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+    forms = dict(zip([0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12], "BbHhIif?Qqd"))
 
     def value(kind):
         if kind == 8:
@@ -91,7 +100,8 @@ class Tokenizer:
         self.tokens = meta["tokenizer.ggml.tokens"]
         self.types = meta["tokenizer.ggml.token_type"]
         self.id_of = {t: i for i, t in reversed(list(enumerate(self.tokens)))}
-        self.rank = {tuple(m.split(" ")): i for i, m in reversed(list(enumerate(meta["tokenizer.ggml.merges"])))}
+        merges = [tuple(m.split(" ")) for m in meta["tokenizer.ggml.merges"]]
+        self.rank = {pair: i for i, pair in reversed(list(enumerate(merges)))}
         self.rule = regex.compile(RULES[pre])
         self.whole = pre == "llama-bpe"
         self.control = [t for t, k in zip(self.tokens, self.types) if k == CONTROL]
@@ -124,14 +134,18 @@ class Tokenizer:
 
 LLADA = (
     "{% set loop_messages = messages %}{% for message in loop_messages %}"
-    "{% set content = '<|start_header_id|>' + message['role'] + '<|end_header_id|>\n\n'+ message['content'] | trim"
-    " + '<|eot_id|>' %}{% if loop.index0 == 0 %}{% set content = bos_token + content %}{% endif %}{{ content }}"
-    "{% endfor %}{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{% endif %}"
+    "{% set content = '<|start_header_id|>' + message['role'] + '<|end_header_id|>\n\n'"
+    "+ message['content'] | trim + '<|eot_id|>' %}"
+    "{% if loop.index0 == 0 %}{% set content = bos_token + content %}{% endif %}{{ content }}"
+    "{% endfor %}{% if add_generation_prompt %}"
+    "{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{% endif %}"
 )
 CHATML = (
-    "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}"
+    "{% for message in messages %}"
+    "{% if loop.first and messages[0]['role'] != 'system' %}"
     "{{ '<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n' }}{% endif %}"
-    "{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}{% endfor %}"
+    "{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}"
+    "{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
 # Python's strip() and Unicode's White_Space agree on the characters used below.
@@ -139,11 +153,23 @@ CONVERSATIONS = [
     [("user", "Hi there")],
     [("user", "  two  spaces  ")],
     [("user", "\n\n\nend\n")],
-    [("system", "You are a helpful assistant."), ("user", "I'm 25 years old"), ("assistant", " leading"), ("user", "x")],
+    [
+        ("system", "You are a helpful assistant."),
+        ("user", "I'm 25 years old"),
+        ("assistant", " leading"),
+        ("user", "x"),
+    ],
     [("user", "")],
-    [("user", "<|im_end|>"), ("assistant", "<|eot_id|>"), ("user", "<|eot_id|> plain <|endoftext|>")],
+    [
+        ("user", "<|im_end|>"),
+        ("assistant", "<|eot_id|>"),
+        ("user", "<|eot_id|> plain <|endoftext|>"),
+    ],
     [("user", "<|im_start|>user\nHi<|im_end|>")],
-    [("user", "Hi<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"), ("user", "text<|mdm_mask|> text")],
+    [
+        ("user", "Hi<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"),
+        ("user", "text<|mdm_mask|> text"),
+    ],
     [("user", "text<|mask|>text<|mdm_mask|> text")],
     [("user", "<|im_"), ("assistant", "end|>"), ("user", "start|>")],
     [("user", "<"), ("user", "|"), ("user", "<|"), ("user", "|>"), ("user", ">")],
@@ -155,7 +181,8 @@ CONVERSATIONS = [
 def llada(turns):
     parts = [["<|startoftext|>"]]
     for role, content in turns:
-        parts += [["<|start_header_id|>"], role, ["<|end_header_id|>"], "\n\n" + content.strip(), ["<|eot_id|>"]]
+        parts += [["<|start_header_id|>"], role, ["<|end_header_id|>"]]
+        parts += ["\n\n" + content.strip(), ["<|eot_id|>"]]
     return parts + [["<|start_header_id|>"], "assistant", ["<|end_header_id|>"], "\n\n"]
 
 
@@ -191,10 +218,14 @@ def render(template, turns, bos, eos):
         raise jinja2.TemplateError(message)
 
     env.globals["raise_exception"] = raise_exception
-    env.filters["tojson"] = lambda x, indent=None: json.dumps(x, ensure_ascii=False, indent=indent)
-    messages = [{"role": r, "content": c} for r, c in turns]
+    env.filters["tojson"] = lambda value: json.dumps(value, ensure_ascii=False)
     return env.from_string(template).render(
-        messages=messages, add_generation_prompt=True, bos_token=bos, eos_token=eos, tools=None, documents=None
+        messages=[{"role": r, "content": c} for r, c in turns],
+        add_generation_prompt=True,
+        bos_token=bos,
+        eos_token=eos,
+        tools=None,
+        documents=None,
     )
 
 
@@ -209,7 +240,8 @@ def chat_cases(tokenizer, name, make, template, bos):
                 ids += tokenizer.encode(part, False)
                 text += part
         assert text == render(template, turns, bos, ""), (name, turns)
-        yield {"architecture": name, "template": template, "messages": turns, "text": text, "ids": ids}
+        case = {"architecture": name, "template": template, "messages": turns}
+        yield {**case, "text": text, "ids": ids}
 
 
 TEMPLATES = {
@@ -224,20 +256,32 @@ U: {{ message.content }}
 A:
 {%- endif %}
 """,
-    "namespace and loop controls": "{% set ns = namespace(n=0, system='') %}{% for m in messages %}{% if m.role == 'system' %}"
-    "{% set ns.system = m.content %}{% continue %}{% endif %}{% if ns.n > 1 %}{% break %}{% endif %}"
+    "namespace and loop controls": "{% set ns = namespace(n=0, system='') %}"
+    "{% for m in messages %}{% if m.role == 'system' %}"
+    "{% set ns.system = m.content %}{% continue %}{% endif %}"
+    "{% if ns.n > 1 %}{% break %}{% endif %}"
     "{% set ns.n = ns.n + 1 %}{{ ns.n ~ ':' ~ m.content }}|{% endfor %}{{ ns.system }}",
-    "string methods": "{% for m in messages %}{{ m.content.strip() }}/{{ m.content.split(' ')[0] }}/{{ m.content.upper() }}/"
-    "{{ 'y' if m.content.startswith('You') else 'n' }}/{{ m.content.replace('e', '3') }}/{{ m.content.rstrip('\\n').lower() }}{{ m.role.title() }};{% endfor %}",
-    "filters": "{% for m in messages %}{{ m.content | trim | length }} {{ m.content | upper | replace('A', 'b') }} "
-    "{{ m | tojson }} {{ m.role | capitalize }}{{ ', ' if not loop.last else '.' }}{% endfor %}{{ messages | map(attribute='role') | join('+') }}",
-    "slices and tests": "{% if messages[0]['role'] == 'system' %}{% set rest = messages[1:] %}{% else %}{% set rest = messages %}{% endif %}"
-    "{% for m in rest %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('roles must alternate') }}{% endif %}"
-    "{{ m.content[:3] }}{{ rest[-1].content[-2:] }}{% endfor %}{% if tools is not none and tools %}T{% endif %}"
+    "string methods": "{% for m in messages %}{{ m.content.strip() }}/"
+    "{{ m.content.split(' ')[0] }}/{{ m.content.upper() }}/"
+    "{{ 'y' if m.content.startswith('You') else 'n' }}/"
+    "{{ m.content.replace('e', '3') }}/{{ m.content.rstrip('\\n').lower() }}/"
+    "{{ m.role.title() }};{% endfor %}",
+    "filters": "{% for m in messages %}{{ m.content | trim | length }} "
+    "{{ m.content | upper | replace('A', 'b') }} {{ m | tojson }} {{ m.role | capitalize }}"
+    "{{ ', ' if not loop.last else '.' }}{% endfor %}"
+    "{{ messages | map(attribute='role') | join('+') }}",
+    "slices and tests": "{% if messages[0]['role'] == 'system' %}{% set rest = messages[1:] %}"
+    "{% else %}{% set rest = messages %}{% endif %}{% for m in rest %}"
+    "{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}"
+    "{{ raise_exception('roles must alternate') }}{% endif %}"
+    "{{ m.content[:3] }}{{ rest[-1].content[-2:] }}{% endfor %}"
+    "{% if tools is not none and tools %}T{% endif %}"
     "{% if custom is not defined %}U{% endif %}{% if bos_token is string %}S{% endif %}",
-    "macros": "{% macro turn(role, text='none') %}[{{ role }}: {{ text }}]{% endmacro %}{% for m in messages %}{{ turn(m.role, m.content) }}"
-    "{% endfor %}{{ turn('assistant') }}{{ bos_token }}{{ eos_token }}",
-    "generation": "{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}{{ m.content }}{{ eos_token }}{% endgeneration %}"
+    "macros": "{% macro turn(role, text='none') %}[{{ role }}: {{ text }}]{% endmacro %}"
+    "{% for m in messages %}{{ turn(m.role, m.content) }}{% endfor %}"
+    "{{ turn('assistant') }}{{ bos_token }}{{ eos_token }}",
+    "generation": "{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}"
+    "{{ m.content }}{{ eos_token }}{% endgeneration %}"
     "{%- else %}{{ m.content }}{% endif %}{% endfor %}",
     "raise": "{{ raise_exception('no system turn, please') }}",
     "attribute of nothing": "{{ messages[0].missing.deeper }}",
@@ -245,7 +289,12 @@ A:
 }
 TEMPLATE_TURNS = [
     [("user", "Hello there, friend\n")],
-    [("system", "You are terse."), ("user", " a question? "), ("assistant", "aé中"), ("user", 'He said "x" <b>')],
+    [
+        ("system", "You are terse."),
+        ("user", " a question? "),
+        ("assistant", "aé中"),
+        ("user", 'He said "x" <b>'),
+    ],
     [("user", "one"), ("user", "two"), ("user", "three")],
 ]
 

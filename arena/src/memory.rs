@@ -145,10 +145,7 @@ mod tests {
                 ("a/b/memory.current", "500\n"),
                 ("a/memory.max", "10000\n"),
                 ("a/memory.current", "6000\n"),
-                (
-                    "a/memory.stat",
-                    "anon 7\ninactive_file 1500\nactive_file 500\nfile 9999\n",
-                ),
+                ("a/memory.stat", "anon 7\ninactive_file 1500\nactive_file 500\nfile 9999\n"),
                 ("memory.max", "90000\n"),
                 ("memory.current", "1\n"),
             ],
@@ -156,10 +153,7 @@ mod tests {
         assert_eq!(cgroup_available(&tree.0, "0::/a/b\n"), Some(6000));
         assert_eq!(cgroup_available(&tree.0, "0::/\n"), Some(89_999));
         // The path as the host sees it, which a container does not have.
-        assert_eq!(
-            cgroup_available(&tree.0, "0::/kubepods/pod7\n"),
-            Some(89_999)
-        );
+        assert_eq!(cgroup_available(&tree.0, "0::/kubepods/pod7\n"), Some(89_999));
         assert_eq!(cgroup_available(&tree.0, "0::/../../a\n"), Some(89_999));
         assert_eq!(cgroup_available(&tree.0, "nonsense\n5:cpu:/a\n"), None);
     }
@@ -179,13 +173,7 @@ mod tests {
         );
         assert_eq!(cgroup_available(&tree.0, "4:memory:/x\n"), Some(0));
         let unlimited = 9_223_372_036_854_771_712 - 7000;
-        assert_eq!(
-            cgroup_available(&tree.0, "4:cpu,memory:/z\n"),
-            Some(unlimited)
-        );
-        assert_eq!(
-            cgroup_available(&tree.0, "4:memory:/z\n0::/y\n"),
-            Some(2000)
-        );
+        assert_eq!(cgroup_available(&tree.0, "4:cpu,memory:/z\n"), Some(unlimited));
+        assert_eq!(cgroup_available(&tree.0, "4:memory:/z\n0::/y\n"), Some(2000));
     }
 }

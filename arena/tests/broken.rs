@@ -16,12 +16,7 @@ const UNUSED: usize = 3;
 
 /// Two like phases, each of 8 items of 2 pieces of 8 bytes.
 fn crew(workers: usize) -> (Leader<u32>, Vec<Worker<u32>>) {
-    let slots = (0..4)
-        .map(|at| Span {
-            offset: 64 + at * 1024,
-            bytes: 1024,
-        })
-        .collect();
+    let slots = (0..4).map(|at| Span { offset: 64 + at * 1024, bytes: 1024 }).collect();
     let partition = Partition::columns(8, 8, 64, 2).starting_at(1);
     let access = PhaseAccess {
         reads: vec![READ],
@@ -29,19 +24,9 @@ fn crew(workers: usize) -> (Leader<u32>, Vec<Worker<u32>>) {
         scratch: vec![SCRATCH],
     };
     let phases = vec![access.clone(), access];
-    let options = Options {
-        huge_pages: false,
-        lock: Lock::Off,
-    };
+    let options = Options { huge_pages: false, lock: Lock::Off };
     let region = Region::reserve(8192, &options).unwrap();
-    region
-        .seal(Sealing {
-            fixed_bytes: 64,
-            slots,
-            phases,
-            workers,
-        })
-        .unwrap()
+    region.seal(Sealing { fixed_bytes: 64, slots, phases, workers }).unwrap()
 }
 
 /// The panic's message, or what came back without one.
@@ -73,19 +58,13 @@ fn one_panics(workers: usize, culprit: usize, at: usize) {
     let blamed = AtomicUsize::new(0);
     let each_phase = |job: u32| {
         move |phase: usize, worker: usize| {
-            assert!(
-                !(job == 3 && worker == culprit && phase == at),
-                "this one did it"
-            );
+            assert!(!(job == 3 && worker == culprit && phase == at), "this one did it");
         }
     };
     let note = |outcome: Result<(), String>| {
         let text = outcome.expect_err("a worker got away");
         let culprit_text = text.contains("this one did it");
-        assert!(
-            culprit_text || text.contains("the crew is unusable"),
-            "{text}"
-        );
+        assert!(culprit_text || text.contains("the crew is unusable"), "{text}");
         blamed.fetch_add(usize::from(culprit_text), Ordering::Relaxed);
     };
     std::thread::scope(|scope| {
@@ -101,9 +80,7 @@ fn one_panics(workers: usize, culprit: usize, at: usize) {
                 panics_with("unusable", || worker.next_step().is_some());
             });
         }
-        note(panics(|| {
-            (0..10).for_each(|job| run(leader.begin(job, 0..2), each_phase(job)))
-        }));
+        note(panics(|| (0..10).for_each(|job| run(leader.begin(job, 0..2), each_phase(job)))));
         assert!(leader.broken());
         panics_with("unusable", || leader.slot::<u32>(READ).len());
         panics_with("unusable", || leader.slot_mut::<u32>(READ).len());
@@ -174,11 +151,7 @@ fn workers_go_home_with_their_leader() {
             .collect();
         (0..20).for_each(|job| run(leader.begin(job, 0..2), |_, _| {}));
         drop(leader);
-        assert!(
-            handles
-                .into_iter()
-                .all(|handle| handle.join().unwrap() == 20)
-        );
+        assert!(handles.into_iter().all(|handle| handle.join().unwrap() == 20));
     });
     // Without any step, and in the other order of dropping.
     let (leader, mut others) = crew(2);
@@ -243,14 +216,10 @@ fn only_what_is_declared_is_handed_out_and_only_once() {
     panics_with("at most 9", || phase.claim(10).is_some());
 
     let outside = phase.claim(9).unwrap();
-    panics_with("no part for item 0", || {
-        outside.write::<u8>(WRITTEN).pieces()
-    });
+    panics_with("no part for item 0", || outside.write::<u8>(WRITTEN).pieces());
     let item = phase.claim(9).unwrap();
     for slot in [READ, SCRATCH, UNUSED, 99] {
-        panics_with("does not declare to write", || {
-            item.write::<u8>(slot).pieces()
-        });
+        panics_with("does not declare to write", || item.write::<u8>(slot).pieces());
     }
     let mut view = item.write::<u32>(WRITTEN);
     panics_with("already", || item.write::<u32>(WRITTEN).pieces());
@@ -260,23 +229,7 @@ fn only_what_is_declared_is_handed_out_and_only_once() {
 
     // Pieces of 8 bytes hold no 16-byte values.
     let item = phase.claim(9).unwrap();
-    panics_with("no whole number of aligned", || {
-        item.write::<u128>(WRITTEN).pieces()
-    });
-    panics_with("leaves the 64 bytes", || {
-        phase
-            .fixed::<u8>(Span {
-                offset: 60,
-                bytes: 8,
-            })
-            .len()
-    });
-    panics_with("aligned", || {
-        phase
-            .fixed::<u32>(Span {
-                offset: 2,
-                bytes: 8,
-            })
-            .len()
-    });
+    panics_with("no whole number of aligned", || item.write::<u128>(WRITTEN).pieces());
+    panics_with("leaves the 64 bytes", || phase.fixed::<u8>(Span { offset: 60, bytes: 8 }).len());
+    panics_with("aligned", || phase.fixed::<u32>(Span { offset: 2, bytes: 8 }).len());
 }

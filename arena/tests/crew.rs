@@ -18,30 +18,17 @@ const A: usize = 0;
 const B: usize = 1;
 const SCRATCH: usize = 2;
 const SUMS: usize = 3;
-const FIXED: Span = Span {
-    offset: 0,
-    bytes: 256,
-};
+const FIXED: Span = Span { offset: 0, bytes: 256 };
 
 fn reserve(bytes: usize) -> Region {
-    Region::reserve(
-        bytes,
-        &Options {
-            huge_pages: false,
-            lock: Lock::Off,
-        },
-    )
-    .unwrap()
+    Region::reserve(bytes, &Options { huge_pages: false, lock: Lock::Off }).unwrap()
 }
 
 /// A: stripes of a matrix; B: its transpose; then B in place; then sums of B's rows.
 fn sealing(workers: usize) -> Sealing {
     let aligned = MATRIX_BYTES.next_multiple_of(64);
     let scratch_bytes = workers * 1024;
-    let at = |offset, bytes| Span {
-        offset: 256 + offset,
-        bytes,
-    };
+    let at = |offset, bytes| Span { offset: 256 + offset, bytes };
     let slots = vec![
         at(0, MATRIX_BYTES),
         at(aligned, MATRIX_BYTES),
@@ -67,12 +54,7 @@ fn sealing(workers: usize) -> Sealing {
         scratch: vec![SCRATCH],
     };
     let phases = vec![stripes, transpose, in_place, sums];
-    Sealing {
-        fixed_bytes: 256,
-        slots,
-        phases,
-        workers,
-    }
+    Sealing { fixed_bytes: 256, slots, phases, workers }
 }
 
 fn cell(seed: u32, row: usize, column: usize) -> u32 {
@@ -125,9 +107,7 @@ fn run_item(phase: &Phase<'_>, item: &Item<'_>, seed: u32) {
 }
 
 fn expected_sum(seed: u32, column: usize) -> u64 {
-    (0..ROWS)
-        .map(|row| u64::from(cell(seed, row, column).wrapping_mul(17)))
-        .sum()
+    (0..ROWS).map(|row| u64::from(cell(seed, row, column).wrapping_mul(17))).sum()
 }
 
 /// Seals a region for `workers` threads, runs `work` on all but one of them and `lead` here.
@@ -148,9 +128,7 @@ fn with_crew(workers: usize, lead: impl FnOnce(Leader<u32>), work: impl Fn(Worke
 }
 
 fn claims() -> Box<Claims> {
-    Box::new(std::array::from_fn(|_| {
-        std::array::from_fn(|_| AtomicU64::new(0))
-    }))
+    Box::new(std::array::from_fn(|_| std::array::from_fn(|_| AtomicU64::new(0))))
 }
 
 #[test]
@@ -165,10 +143,7 @@ fn steps_give_the_same_with_any_number_of_threads() {
                 let sums = leader.slot::<u64>(SUMS);
                 for (column, &sum) in sums.iter().enumerate() {
                     let expected = expected_sum(seed, column);
-                    assert_eq!(
-                        sum, expected,
-                        "{workers} threads, step {seed}, column {column}"
-                    );
+                    assert_eq!(sum, expected, "{workers} threads, step {seed}, column {column}");
                 }
             }
         };
@@ -181,10 +156,7 @@ fn steps_give_the_same_with_any_number_of_threads() {
             for (item, times) in claims[phase].iter().enumerate() {
                 let times = times.load(Ordering::Relaxed);
                 let expected = if item < items { u64::from(STEPS) } else { 0 };
-                assert_eq!(
-                    times, expected,
-                    "{workers} threads, phase {phase}, item {item}"
-                );
+                assert_eq!(times, expected, "{workers} threads, phase {phase}, item {item}");
             }
         }
     }
@@ -254,40 +226,13 @@ fn scratch_is_apart_for_each_worker_and_stays() {
 #[test]
 fn poison_spares_the_fixed_part_only() {
     let fixed_bytes = 130;
-    let slots = vec![
-        Span {
-            offset: 192,
-            bytes: 64,
-        },
-        Span {
-            offset: 4096 - 64,
-            bytes: 64,
-        },
-    ];
-    let sealing = Sealing {
-        fixed_bytes,
-        slots,
-        phases: vec![],
-        workers: 1,
-    };
+    let slots = vec![Span { offset: 192, bytes: 64 }, Span { offset: 4096 - 64, bytes: 64 }];
+    let sealing = Sealing { fixed_bytes, slots, phases: vec![], workers: 1 };
     let mut region = reserve(4096);
-    region
-        .span_mut::<u8>(Span {
-            offset: 0,
-            bytes: 130,
-        })
-        .fill(9);
+    region.span_mut::<u8>(Span { offset: 0, bytes: 130 }).fill(9);
     let (mut leader, _) = region.seal::<()>(sealing).unwrap();
     leader.poison(0xffff_ffff);
-    assert!(
-        leader
-            .fixed::<u8>(Span {
-                offset: 0,
-                bytes: 130
-            })
-            .iter()
-            .all(|&byte| byte == 9)
-    );
+    assert!(leader.fixed::<u8>(Span { offset: 0, bytes: 130 }).iter().all(|&byte| byte == 9));
     assert_eq!(leader.slot::<u8>(0), [0xff; 64]);
     assert_eq!(leader.slot::<u8>(1), [0xff; 64]);
 }

@@ -29,22 +29,9 @@ fn bytes_stay_the_same_after_a_release() {
     let mapped = MappedFile::open(&file.0).unwrap();
     mapped.sequential();
     assert_eq!(mapped.bytes(), contents);
-    let ranges = [
-        0..50_001,
-        0..0,
-        4095..4097,
-        4096..8192,
-        49_000..usize::MAX,
-        60_000..70_000,
-    ];
-    let reversed = std::ops::Range {
-        start: 9000,
-        end: 100,
-    };
-    let beyond = std::ops::Range {
-        start: usize::MAX,
-        end: usize::MAX,
-    };
+    let ranges = [0..50_001, 0..0, 4095..4097, 4096..8192, 49_000..usize::MAX, 60_000..70_000];
+    let reversed = std::ops::Range { start: 9000, end: 100 };
+    let beyond = std::ops::Range { start: usize::MAX, end: usize::MAX };
     for range in ranges.into_iter().chain([reversed, beyond]) {
         mapped.release(range);
         assert_eq!(mapped.bytes(), contents);
@@ -54,10 +41,7 @@ fn bytes_stay_the_same_after_a_release() {
 /// Resident bytes of file mappings of this process.
 fn resident_file_kib() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
-    let line = status
-        .lines()
-        .find(|line| line.starts_with("RssFile:"))
-        .unwrap();
+    let line = status.lines().find(|line| line.starts_with("RssFile:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
@@ -65,20 +49,12 @@ fn resident_file_kib() -> u64 {
 fn a_release_gives_the_pages_back() {
     let file = Scratch::new("resident", &vec![1u8; 64 << 20]);
     let mapped = MappedFile::open(&file.0).unwrap();
-    let sum: u64 = mapped
-        .bytes()
-        .iter()
-        .step_by(4096)
-        .map(|&byte| u64::from(byte))
-        .sum();
+    let sum: u64 = mapped.bytes().iter().step_by(4096).map(|&byte| u64::from(byte)).sum();
     assert_eq!(sum, 16_384);
     let before = resident_file_kib();
     mapped.release(0..mapped.bytes().len());
     let after = resident_file_kib();
-    assert!(
-        after + 60_000 < before,
-        "{before} KiB before, {after} KiB after"
-    );
+    assert!(after + 60_000 < before, "{before} KiB before, {after} KiB after");
 }
 
 #[test]
@@ -87,10 +63,7 @@ fn what_is_no_file_is_refused_by_name() {
         let error = MappedFile::open(path).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
         let text = error.to_string();
-        assert!(
-            text.contains(why) && text.contains(path.to_str().unwrap()),
-            "{text}"
-        );
+        assert!(text.contains(why) && text.contains(path.to_str().unwrap()), "{text}");
     };
     refused(&std::env::temp_dir(), "is a folder");
     refused(&PathBuf::from("/dev/null"), "is no regular file");

@@ -15,17 +15,10 @@ fn cpu_ticks() -> u64 {
 
 #[test]
 fn waiting_costs_nothing() {
-    let options = Options {
-        huge_pages: false,
-        lock: Lock::Off,
-    };
+    let options = Options { huge_pages: false, lock: Lock::Off };
     let region = Region::reserve(4096, &options).unwrap();
     let phases = vec![PhaseAccess::default()];
-    let sealing = Sealing {
-        phases,
-        workers: 5,
-        ..Sealing::default()
-    };
+    let sealing = Sealing { phases, workers: 5, ..Sealing::default() };
     let (mut leader, others) = region.seal::<()>(sealing).unwrap();
     std::thread::scope(|scope| {
         for mut worker in others {

@@ -9,10 +9,8 @@ fn rounded(bytes: usize) -> usize {
 
 fn request() -> impl Strategy<Value = Request> {
     let bytes = prop_oneof![Just(0), 1usize..200, (1usize..40).prop_map(|n| n * 4096)];
-    (bytes, 0usize..12, 0usize..6).prop_map(|(bytes, start, length)| Request {
-        bytes,
-        live: start..start + length,
-    })
+    (bytes, 0usize..12, 0usize..6)
+        .prop_map(|(bytes, start, length)| Request { bytes, live: start..start + length })
 }
 
 proptest! {
@@ -61,28 +59,14 @@ proptest! {
 #[test]
 fn memory_is_used_again_once_its_owner_is_dead() {
     let requests = [
-        Request {
-            bytes: 100,
-            live: 0..2,
-        },
-        Request {
-            bytes: 1000,
-            live: 1..3,
-        },
-        Request {
-            bytes: 70,
-            live: 2..4,
-        },
-        Request {
-            bytes: 10,
-            live: 0..4,
-        },
+        Request { bytes: 100, live: 0..2 },
+        Request { bytes: 1000, live: 1..3 },
+        Request { bytes: 70, live: 2..4 },
+        Request { bytes: 10, live: 0..4 },
     ];
     let layout = place(&requests).unwrap();
     let expected = [(1024, 100), (0, 1000), (1024, 70), (1152, 10)];
-    let spans = expected
-        .map(|(offset, bytes)| Span { offset, bytes })
-        .to_vec();
+    let spans = expected.map(|(offset, bytes)| Span { offset, bytes }).to_vec();
     assert_eq!(layout, Layout { spans, bytes: 1216 });
 }
 
@@ -90,22 +74,10 @@ fn memory_is_used_again_once_its_owner_is_dead() {
 fn a_gap_between_two_is_filled() {
     // The middle one is dead by the time the small one comes; the outer two are not.
     let requests = [
-        Request {
-            bytes: 3 * 64,
-            live: 0..9,
-        },
-        Request {
-            bytes: 2 * 64,
-            live: 0..1,
-        },
-        Request {
-            bytes: 2 * 64,
-            live: 0..9,
-        },
-        Request {
-            bytes: 64,
-            live: 5..9,
-        },
+        Request { bytes: 3 * 64, live: 0..9 },
+        Request { bytes: 2 * 64, live: 0..1 },
+        Request { bytes: 2 * 64, live: 0..9 },
+        Request { bytes: 64, live: 5..9 },
     ];
     let layout = place(&requests).unwrap();
     let offsets: Vec<usize> = layout.spans.iter().map(|span| span.offset).collect();

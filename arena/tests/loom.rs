@@ -62,9 +62,7 @@ fn a_signal_carries_what_came_before_it() {
             .collect();
         shared.1.add(1);
         shared.0.advance();
-        waiters
-            .into_iter()
-            .for_each(|waiter| waiter.join().unwrap());
+        waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
     });
 }
 
@@ -79,9 +77,7 @@ fn an_end_wakes_everyone() {
             })
             .collect();
         signal.end();
-        waiters
-            .into_iter()
-            .for_each(|waiter| waiter.join().unwrap());
+        waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
     });
 }
 
@@ -157,25 +153,12 @@ fn run(mut step: Step<'_, u32>, watches: &Watches) {
 /// turn between the steps, and its end.
 fn crew_steps(workers: usize, steps: u32, phases: usize, preemptions_max: usize) {
     check(preemptions_max, move || {
-        let region = Region::reserve(
-            1,
-            &Options {
-                huge_pages: false,
-                lock: Lock::Off,
-            },
-        )
-        .unwrap();
+        let region = Region::reserve(1, &Options { huge_pages: false, lock: Lock::Off }).unwrap();
         let table = vec![PhaseAccess::default(); phases];
-        let sealing = Sealing {
-            phases: table,
-            workers,
-            ..Sealing::default()
-        };
+        let sealing = Sealing { phases: table, workers, ..Sealing::default() };
         let (mut leader, others) = region.seal::<u32>(sealing).unwrap();
-        let watches = Arc::new(Watches {
-            items: [Watched::new(), Watched::new()],
-            between: Watched::new(),
-        });
+        let watches =
+            Arc::new(Watches { items: [Watched::new(), Watched::new()], between: Watched::new() });
         let others: Vec<_> = others
             .into_iter()
             .map(|mut worker| {

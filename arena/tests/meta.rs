@@ -5,13 +5,8 @@ use dllm_arena::{Meta, MetaFull};
 #[test]
 fn the_same_text_is_the_same_name() {
     let mut meta = Meta::new(1 << 20);
-    let texts: Vec<String> = (0..2000)
-        .map(|at| format!("blk.{at}.attn_q.weight"))
-        .collect();
-    let names: Vec<_> = texts
-        .iter()
-        .map(|text| meta.intern(text).unwrap())
-        .collect();
+    let texts: Vec<String> = (0..2000).map(|at| format!("blk.{at}.attn_q.weight")).collect();
+    let names: Vec<_> = texts.iter().map(|text| meta.intern(text).unwrap()).collect();
     for (text, &name) in texts.iter().zip(&names) {
         assert_eq!(meta.intern(text), Ok(name));
         assert_eq!(meta.get(name), text);
@@ -31,10 +26,7 @@ fn nothing_is_added_once_sealed() {
     let name = meta.intern("output.weight").unwrap();
     meta.seal();
     let bytes = meta.bytes();
-    let sealed = Err(MetaFull {
-        limit: 1 << 16,
-        sealed: true,
-    });
+    let sealed = Err(MetaFull { limit: 1 << 16, sealed: true });
     assert_eq!(meta.intern("token_embd.weight"), sealed);
     assert_eq!(meta.intern("output.weight"), sealed);
     assert_eq!((meta.get(name), meta.bytes()), ("output.weight", bytes));
@@ -43,16 +35,8 @@ fn nothing_is_added_once_sealed() {
 #[test]
 fn the_limit_holds() {
     let mut meta = Meta::new(10_000);
-    let full = (0..)
-        .find_map(|at| meta.intern(&format!("{at:0100}")).err())
-        .unwrap();
-    assert_eq!(
-        full,
-        MetaFull {
-            limit: 10_000,
-            sealed: false
-        }
-    );
+    let full = (0..).find_map(|at| meta.intern(&format!("{at:0100}")).err()).unwrap();
+    assert_eq!(full, MetaFull { limit: 10_000, sealed: false });
     assert!(full.to_string().contains("10000"));
     assert!(meta.bytes() <= 10_000);
     assert!(meta.intern(&"x".repeat(20_000)).is_err());

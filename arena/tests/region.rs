@@ -4,10 +4,7 @@ use dllm_arena::{Lock, Options, Region, ReserveError, Span, available_bytes, cou
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn plain() -> Options {
-    Options {
-        huge_pages: false,
-        lock: Lock::Off,
-    }
+    Options { huge_pages: false, lock: Lock::Off }
 }
 
 fn span(offset: usize, bytes: usize) -> Span {
@@ -18,12 +15,7 @@ fn span(offset: usize, bytes: usize) -> Span {
 fn a_region_is_zeroed_whole_pages() {
     let region = Region::reserve(10_000, &plain()).unwrap();
     assert_eq!(region.bytes(), 12_288);
-    assert!(
-        region
-            .span::<u64>(span(0, 12_288))
-            .iter()
-            .all(|&word| word == 0)
-    );
+    assert!(region.span::<u64>(span(0, 12_288)).iter().all(|&word| word == 0));
     assert!(!region.locked());
     assert!(region.warnings().is_empty());
 }
@@ -32,10 +24,7 @@ fn a_region_is_zeroed_whole_pages() {
 fn every_page_is_present_after_reserving() {
     for huge_pages in [false, true] {
         let bytes = 9 << 20;
-        let options = Options {
-            huge_pages,
-            lock: Lock::Off,
-        };
+        let options = Options { huge_pages, lock: Lock::Off };
         let mut region = Region::reserve(bytes, &options).unwrap();
         let whole = region.span_mut::<u8>(span(0, bytes));
         let before = count::thread_usage();
@@ -50,10 +39,7 @@ fn every_page_is_present_after_reserving() {
 
 #[test]
 fn huge_pages_start_on_their_boundary() {
-    let options = Options {
-        huge_pages: true,
-        lock: Lock::Off,
-    };
+    let options = Options { huge_pages: true, lock: Lock::Off };
     let mut region = Region::reserve(3 << 20, &options).unwrap();
     let bytes = region.bytes();
     let whole = region.span_mut::<u8>(span(0, bytes));
@@ -64,64 +50,37 @@ fn huge_pages_start_on_their_boundary() {
 #[test]
 fn a_lock_that_fails_is_a_warning_that_names_the_limit() {
     for lock in [Lock::Auto, Lock::On] {
-        let region = Region::reserve(
-            1 << 16,
-            &Options {
-                huge_pages: false,
-                lock,
-            },
-        )
-        .unwrap();
+        let region = Region::reserve(1 << 16, &Options { huge_pages: false, lock }).unwrap();
         if region.locked() {
             assert!(region.warnings().is_empty());
         } else {
-            assert!(
-                region.warnings()[0].contains("RLIMIT_MEMLOCK"),
-                "{:?}",
-                region.warnings()
-            );
+            assert!(region.warnings()[0].contains("RLIMIT_MEMLOCK"), "{:?}", region.warnings());
         }
     }
 }
 
 #[test]
 fn too_much_is_refused_with_the_numbers() {
-    assert!(matches!(
-        Region::reserve(0, &plain()),
-        Err(ReserveError::Empty)
-    ));
+    assert!(matches!(Region::reserve(0, &plain()), Err(ReserveError::Empty)));
     for bytes in [usize::MAX, usize::MAX / 2] {
         let error = Region::reserve(bytes, &plain()).unwrap_err();
         let available = available_bytes().unwrap();
-        let ReserveError::Memory { needed, .. } = error else {
-            panic!("{error}")
-        };
+        let ReserveError::Memory { needed, .. } = error else { panic!("{error}") };
         assert_eq!(needed, bytes);
-        assert!(
-            available > 0 && error.to_string().contains("GiB available"),
-            "{error}"
-        );
+        assert!(available > 0 && error.to_string().contains("GiB available"), "{error}");
     }
 }
 
 #[test]
 fn spans_are_typed_and_checked() {
     let mut region = Region::reserve(8192, &plain()).unwrap();
-    region
-        .span_mut::<u32>(span(64, 12))
-        .copy_from_slice(&[1, 2, 3]);
+    region.span_mut::<u32>(span(64, 12)).copy_from_slice(&[1, 2, 3]);
     assert_eq!(region.span::<u8>(span(60, 20)), {
         let mut bytes = [0; 20];
         (bytes[4], bytes[8], bytes[12]) = (1, 2, 3);
         bytes
     });
-    let spans = [
-        span(8192, 4),
-        span(8188, 8),
-        span(usize::MAX - 1, 4),
-        span(62, 4),
-        span(64, 6),
-    ];
+    let spans = [span(8192, 4), span(8188, 8), span(usize::MAX - 1, 4), span(62, 4), span(64, 6)];
     for bad in spans {
         let taken = catch_unwind(AssertUnwindSafe(|| region.span_mut::<u32>(bad).len()));
         assert!(taken.is_err(), "{bad:?} was accepted");
@@ -131,13 +90,7 @@ fn spans_are_typed_and_checked() {
 #[test]
 fn parts_are_filled_by_several_threads() {
     let mut region = Region::reserve(8192, &plain()).unwrap();
-    let spans = [
-        span(4096, 100),
-        span(64, 64),
-        span(128, 10),
-        span(0, 0),
-        span(300, 4000 - 300),
-    ];
+    let spans = [span(4096, 100), span(64, 64), span(128, 10), span(0, 0), span(300, 4000 - 300)];
     let parts = region.split_mut(&spans);
     std::thread::scope(|scope| {
         for (at, part) in parts.into_iter().enumerate() {
@@ -155,11 +108,7 @@ fn parts_are_filled_by_several_threads() {
 #[test]
 fn parts_that_meet_are_refused() {
     let mut region = Region::reserve(8192, &plain()).unwrap();
-    for bad in [
-        [span(0, 65), span(64, 1)],
-        [span(8, 8), span(8, 8)],
-        [span(0, 8), span(8190, 3)],
-    ] {
+    for bad in [[span(0, 65), span(64, 1)], [span(8, 8), span(8, 8)], [span(0, 8), span(8190, 3)]] {
         let split = catch_unwind(AssertUnwindSafe(|| region.split_mut(&bad).len()));
         assert!(split.is_err(), "{bad:?} was accepted");
     }

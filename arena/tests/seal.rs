@@ -9,60 +9,32 @@ use std::collections::HashSet;
 const REGION_BYTES: usize = 8192;
 
 fn seal(sealing: Sealing) -> Result<(), SealError> {
-    let options = Options {
-        huge_pages: false,
-        lock: Lock::Off,
-    };
+    let options = Options { huge_pages: false, lock: Lock::Off };
     let region = Region::reserve(REGION_BYTES, &options).unwrap();
     region.seal::<u32>(sealing).map(|_| ())
 }
 
 fn slots() -> Vec<Span> {
     let span = |offset, bytes| Span { offset, bytes };
-    vec![
-        span(1024, 1000),
-        span(2048, 1000),
-        span(2048 + 960, 200),
-        span(4096, 64),
-    ]
+    vec![span(1024, 1000), span(2048, 1000), span(2048 + 960, 200), span(4096, 64)]
 }
 
 fn one_phase(access: PhaseAccess) -> Sealing {
-    Sealing {
-        fixed_bytes: 1000,
-        slots: slots(),
-        phases: vec![access],
-        workers: 2,
-    }
+    Sealing { fixed_bytes: 1000, slots: slots(), phases: vec![access], workers: 2 }
 }
 
 /// Whether a slot of 1000 bytes may be divided like this.
 fn accepted(partition: Partition) -> Result<(), Fault> {
-    let access = PhaseAccess {
-        writes: vec![(0, partition)],
-        ..PhaseAccess::default()
-    };
+    let access = PhaseAccess { writes: vec![(0, partition)], ..PhaseAccess::default() };
     seal(one_phase(access)).map_err(|error| match error {
-        SealError::Partition {
-            phase: 0,
-            slot: 0,
-            fault,
-        } => fault,
+        SealError::Partition { phase: 0, slot: 0, fault } => fault,
         other => panic!("{other}"),
     })
 }
 
 /// Every byte that any item may write, or `None` where two meet or one leaves the slot.
 fn bytes_by_marking(partition: &Partition) -> Option<HashSet<usize>> {
-    let Partition {
-        items,
-        inner,
-        outer_stride,
-        chunk,
-        pitch,
-        pieces,
-        ..
-    } = *partition;
+    let Partition { items, inner, outer_stride, chunk, pitch, pieces, .. } = *partition;
     let mut marked = HashSet::new();
     for item in 0..items {
         for piece in 0..pieces {
@@ -80,17 +52,15 @@ fn bytes_by_marking(partition: &Partition) -> Option<HashSet<usize>> {
 fn any_partition() -> impl Strategy<Value = Partition> {
     let counts = (1usize..14, 1usize..8, 1usize..6);
     let lengths = (0usize..400, 1usize..30, 0usize..120);
-    (counts, lengths).prop_map(
-        |((items, inner, pieces), (outer_stride, chunk, pitch))| Partition {
-            first: 3,
-            items,
-            inner,
-            outer_stride,
-            chunk,
-            pitch,
-            pieces,
-        },
-    )
+    (counts, lengths).prop_map(|((items, inner, pieces), (outer_stride, chunk, pitch))| Partition {
+        first: 3,
+        items,
+        inner,
+        outer_stride,
+        chunk,
+        pitch,
+        pieces,
+    })
 }
 
 proptest! {
@@ -145,14 +115,8 @@ fn the_constructors_cover_what_they_say() {
     assert_eq!(accepted(Partition::whole(1001)), Err(Fault::Outside));
     assert_eq!(accepted(Partition::blocks(11, 100)), Err(Fault::Outside));
     // The last group need not be full.
-    let partial = Partition {
-        items: 9,
-        ..Partition::grouped(2, 5, 10, 50, 10)
-    };
-    let longer = Partition {
-        items: 11,
-        ..Partition::grouped(2, 5, 9, 50, 10)
-    };
+    let partial = Partition { items: 9, ..Partition::grouped(2, 5, 10, 50, 10) };
+    let longer = Partition { items: 11, ..Partition::grouped(2, 5, 9, 50, 10) };
     assert_eq!(all(partial).len(), 900);
     assert_eq!(accepted(longer), Err(Fault::Outside));
 }
@@ -169,94 +133,37 @@ fn impossible_numbers_are_faults_and_no_overflow() {
         assert_eq!(accepted(zero), Err(Fault::Zero));
     }
     let huge = usize::MAX;
-    assert_eq!(
-        accepted(Partition {
-            first: huge,
-            ..good
-        }),
-        Err(Fault::Items)
-    );
-    assert_eq!(
-        accepted(Partition {
-            chunk: huge,
-            ..good
-        }),
-        Err(Fault::Outside)
-    );
-    assert_eq!(
-        accepted(Partition {
-            pitch: huge,
-            ..good
-        }),
-        Err(Fault::Outside)
-    );
-    assert_eq!(
-        accepted(Partition {
-            pieces: huge,
-            ..good
-        }),
-        Err(Fault::Outside)
-    );
-    let far = Partition {
-        items: huge,
-        outer_stride: huge,
-        ..good
-    };
+    assert_eq!(accepted(Partition { first: huge, ..good }), Err(Fault::Items));
+    assert_eq!(accepted(Partition { chunk: huge, ..good }), Err(Fault::Outside));
+    assert_eq!(accepted(Partition { pitch: huge, ..good }), Err(Fault::Outside));
+    assert_eq!(accepted(Partition { pieces: huge, ..good }), Err(Fault::Outside));
+    let far = Partition { items: huge, outer_stride: huge, ..good };
     assert_eq!(accepted(far), Err(Fault::Outside));
-    let many = Partition {
-        items: huge / 2,
-        inner: 1,
-        outer_stride: 200,
-        ..good
-    };
+    let many = Partition { items: huge / 2, inner: 1, outer_stride: 200, ..good };
     assert_eq!(accepted(many), Err(Fault::Outside));
-    assert_eq!(
-        accepted(Partition::grouped(huge, huge, huge, huge, huge)),
-        Err(Fault::Outside)
-    );
+    assert_eq!(accepted(Partition::grouped(huge, huge, huge, huge, huge)), Err(Fault::Outside));
 }
 
 #[test]
 fn slots_lie_aligned_behind_the_fixed_part() {
     let with = |fixed_bytes, offset, bytes| {
         let slots = vec![Span { offset, bytes }];
-        seal(Sealing {
-            fixed_bytes,
-            slots,
-            phases: vec![],
-            workers: 1,
-        })
+        seal(Sealing { fixed_bytes, slots, phases: vec![], workers: 1 })
     };
     assert_eq!(with(64, 64, REGION_BYTES - 64), Ok(()));
     for (offset, bytes) in [(96, 8), (0, 8), (64, REGION_BYTES), (usize::MAX - 63, 100)] {
         let span = Span { offset, bytes };
-        assert_eq!(
-            with(64, offset, bytes),
-            Err(SealError::Slot { slot: 0, span })
-        );
+        assert_eq!(with(64, offset, bytes), Err(SealError::Slot { slot: 0, span }));
     }
-    let fixed = SealError::Fixed {
-        fixed_bytes: REGION_BYTES + 1,
-        region_bytes: REGION_BYTES,
-    };
+    let fixed = SealError::Fixed { fixed_bytes: REGION_BYTES + 1, region_bytes: REGION_BYTES };
     assert_eq!(with(REGION_BYTES + 1, 0, 0), Err(fixed));
 }
 
 #[test]
 fn workers_are_counted() {
     for (workers, fine) in [(0, false), (1, true), (WORKERS_MAX + 1, false)] {
-        let sealed = seal(Sealing {
-            workers,
-            ..Sealing::default()
-        });
-        assert_eq!(
-            sealed,
-            if fine {
-                Ok(())
-            } else {
-                Err(SealError::Workers { workers })
-            }
-        );
+        let sealed = seal(Sealing { workers, ..Sealing::default() });
+        assert_eq!(sealed, if fine { Ok(()) } else { Err(SealError::Workers { workers }) });
     }
 }
 
@@ -271,12 +178,7 @@ fn memory_that_is_written_is_not_used_twice() {
         }))
     };
     // Slots 1 and 2 share bytes 3008 to 3048; slot 3 is too small for two workers' scratch.
-    let overlap = |a, b| {
-        Err(SealError::Overlap {
-            phase: 0,
-            slots: [a, b],
-        })
-    };
+    let overlap = |a, b| Err(SealError::Overlap { phase: 0, slots: [a, b] });
     assert_eq!(uses(&[0, 1, 2, 1], &[], &[]), Ok(()));
     assert_eq!(uses(&[0], &[1], &[]), Ok(()));
     assert_eq!(uses(&[0], &[3], &[1]), Ok(()));
@@ -287,15 +189,8 @@ fn memory_that_is_written_is_not_used_twice() {
     assert_eq!(uses(&[], &[2], &[1]), overlap(2, 1));
     assert_eq!(uses(&[1], &[], &[2]), overlap(2, 1));
     assert_eq!(uses(&[], &[], &[0, 0]), overlap(0, 0));
-    assert_eq!(
-        uses(&[], &[], &[3]),
-        Err(SealError::Scratch { phase: 0, slot: 3 })
-    );
-    for unknown in [
-        uses(&[4], &[], &[]),
-        uses(&[], &[4], &[]),
-        uses(&[], &[], &[4]),
-    ] {
+    assert_eq!(uses(&[], &[], &[3]), Err(SealError::Scratch { phase: 0, slot: 3 }));
+    for unknown in [uses(&[4], &[], &[]), uses(&[], &[4], &[]), uses(&[], &[], &[4])] {
         assert_eq!(unknown, Err(SealError::Unknown { phase: 0, slot: 4 }));
     }
     let many = vec![0; ACCESS_MAX + 1];
@@ -305,23 +200,8 @@ fn memory_that_is_written_is_not_used_twice() {
 
 #[test]
 fn errors_name_phase_and_slots() {
-    let error = SealError::Overlap {
-        phase: 3,
-        slots: [1, 4],
-    };
-    assert_eq!(
-        error.to_string(),
-        "phase 3: slots 1 and 4 share memory and one is written"
-    );
-    let error = SealError::Partition {
-        phase: 2,
-        slot: 5,
-        fault: Fault::Pitch,
-    };
-    assert!(
-        error
-            .to_string()
-            .starts_with("phase 2: the partition of slot 5"),
-        "{error}"
-    );
+    let error = SealError::Overlap { phase: 3, slots: [1, 4] };
+    assert_eq!(error.to_string(), "phase 3: slots 1 and 4 share memory and one is written");
+    let error = SealError::Partition { phase: 2, slot: 5, fault: Fault::Pitch };
+    assert!(error.to_string().starts_with("phase 2: the partition of slot 5"), "{error}");
 }

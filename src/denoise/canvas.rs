@@ -96,11 +96,7 @@ impl Canvas {
         let positions = checked_len(prompt, schedule, facts)?;
         let (rule, ends) = rule(schedule, facts)?;
         let mut ids = vec![facts.mask_token; positions].into_boxed_slice();
-        let guided = if schedule.cfg_scale() > 0.0 {
-            positions
-        } else {
-            0
-        };
+        let guided = if schedule.cfg_scale() > 0.0 { positions } else { 0 };
         let unconditional = ids[..guided].into();
         ids[..prompt.len()].copy_from_slice(prompt);
         let masks_left = ids.iter().filter(|id| **id == facts.mask_token).count() as u32;
@@ -174,19 +170,13 @@ impl Canvas {
     /// mask. Once the run is done nothing happens.
     pub fn commit(&mut self, choices: &[Choice]) -> Progress<'_> {
         self.plan_step();
-        debug_assert_eq!(
-            choices.len(),
-            self.wanted_count,
-            "a choice for each wanted position"
-        );
+        debug_assert_eq!(choices.len(), self.wanted_count, "a choice for each wanted position");
         let wanted = &self.wanted[..self.wanted_count];
         let picked = self.pick.among(wanted, choices, &mut self.scratch);
         let mut count = 0;
         for &index in picked {
             let Wanted { position, .. } = wanted[index as usize];
-            let Choice {
-                token, confidence, ..
-            } = choices[index as usize];
+            let Choice { token, confidence, .. } = choices[index as usize];
             if token == self.rule.mask_token || token >= self.vocab_size {
                 continue;
             }
@@ -195,11 +185,7 @@ impl Canvas {
             if let Some(id) = self.unconditional.get_mut(position as usize) {
                 *id = token;
             }
-            self.committed[count] = Committed {
-                position,
-                token,
-                confidence,
-            };
+            self.committed[count] = Committed { position, token, confidence };
             count += 1;
         }
         self.masks_left -= count as u32;
@@ -254,11 +240,7 @@ impl Canvas {
     }
 
     fn plan_dream(&mut self) {
-        let Self {
-            step,
-            rule: Rule { seed, .. },
-            ..
-        } = *self;
+        let Self { step, rule: Rule { seed, .. }, .. } = *self;
         let leaving = shares::leaving(self.schedule.eps(), self.steps_total(), step);
         let positions = self.ids.len();
         if self.rule.algorithm == Algorithm::Origin {
@@ -272,12 +254,7 @@ impl Canvas {
         // Truncated, so that the first step may commit none; the last one takes all.
         let count = (self.masks_left as f32 * leaving) as u32;
         self.pick = match self.schedule.alg_temp() {
-            heat if heat > 0.0 => Pick::Drawn {
-                count,
-                heat,
-                seed,
-                step,
-            },
+            heat if heat > 0.0 => Pick::Drawn { count, heat, seed, step },
             _ => Pick::Best { count },
         };
         if count > 0 {
@@ -305,10 +282,7 @@ impl Canvas {
         self.step += 1;
         self.place.step_in_block += 1;
         if self.place.step_in_block >= self.blocks.steps(self.place.block) {
-            self.place = Place {
-                block: self.place.block + 1,
-                ..Place::default()
-            };
+            self.place = Place { block: self.place.block + 1, ..Place::default() };
         }
         self.stopped = self.schedule.early_stop() && self.has_ended();
         if self.is_done() {
@@ -329,40 +303,22 @@ impl Canvas {
 
 /// Positions of the canvas, when prompt and model allow one.
 fn checked_len(prompt: &[u32], schedule: &Schedule, facts: &ModelFacts) -> Result<usize, Fault> {
-    let ModelFacts {
-        mask_token,
-        vocab_size,
-        ..
-    } = *facts;
+    let ModelFacts { mask_token, vocab_size, .. } = *facts;
     if mask_token >= vocab_size {
-        return Err(Fault::MaskToken {
-            token: mask_token,
-            vocab_size,
-        });
+        return Err(Fault::MaskToken { token: mask_token, vocab_size });
     }
     let positions_max = CANVAS_MAX as usize;
     let positions = prompt.len().saturating_add(schedule.gen_length() as usize);
     if positions > positions_max {
-        return Err(Fault::TooLong {
-            positions,
-            positions_max,
-        });
+        return Err(Fault::TooLong { positions, positions_max });
     }
     if positions == 0 {
         return Err(Fault::Empty);
     }
     let outside = |(position, &token): (usize, &u32)| {
-        (token >= vocab_size).then_some(Fault::PromptToken {
-            position,
-            token,
-            vocab_size,
-        })
+        (token >= vocab_size).then_some(Fault::PromptToken { position, token, vocab_size })
     };
-    prompt
-        .iter()
-        .enumerate()
-        .find_map(outside)
-        .map_or(Ok(positions), Err)
+    prompt.iter().enumerate().find_map(outside).map_or(Ok(positions), Err)
 }
 
 /// The rule for a schedule on a model, and the tokens that end a text.
@@ -374,11 +330,7 @@ fn rule(schedule: &Schedule, facts: &ModelFacts) -> Result<(Rule, TokenSet), Fau
     let ends = set(&facts.end_of_text, &facts.end_of_turn)?;
     let none = TokenSet::default();
     let forbid = schedule.forbid_end_in_logits();
-    let forbidden = if forbid {
-        set(&facts.end_of_text, &[])?
-    } else {
-        none
-    };
+    let forbidden = if forbid { set(&facts.end_of_text, &[])? } else { none };
     let is_real = |id: &&u32| **id < facts.vocab_size && **id != facts.mask_token;
     let refused = 1 + forbidden.ids().iter().filter(is_real).count();
     if refused >= facts.vocab_size as usize {
@@ -393,11 +345,7 @@ fn rule(schedule: &Schedule, facts: &ModelFacts) -> Result<(Rule, TokenSet), Fau
         seed: schedule.seed(),
         cfg_scale: schedule.cfg_scale(),
         forbidden,
-        distrusted: if schedule.zero_end_confidence() {
-            ends
-        } else {
-            none
-        },
+        distrusted: if schedule.zero_end_confidence() { ends } else { none },
     };
     Ok((rule, ends))
 }

@@ -35,10 +35,7 @@ pub(super) struct Scratch {
 impl Scratch {
     /// For up to `candidates_max`.
     pub(super) fn new(candidates_max: usize) -> Scratch {
-        Scratch {
-            keys: vec![0.0; candidates_max].into(),
-            order: vec![0; candidates_max].into(),
-        }
+        Scratch { keys: vec![0.0; candidates_max].into(), order: vec![0; candidates_max].into() }
     }
 }
 
@@ -54,10 +51,7 @@ impl Pick {
         let candidates = wanted.len().min(choices.len());
         let keys = &mut scratch.keys[..candidates];
         let order = &mut scratch.order[..candidates];
-        order
-            .iter_mut()
-            .zip(0..)
-            .for_each(|(slot, index)| *slot = index);
+        order.iter_mut().zip(0..).for_each(|(slot, index)| *slot = index);
         for ((key, want), choice) in keys.iter_mut().zip(wanted).zip(choices) {
             *key = self.key(want.position, choice.confidence);
         }
@@ -82,9 +76,7 @@ impl Pick {
     fn key(self, position: u32, confidence: f64) -> f64 {
         match self {
             Pick::Best { .. } => confidence,
-            Pick::Drawn {
-                heat, seed, step, ..
-            } => {
+            Pick::Drawn { heat, seed, step, .. } => {
                 let words = rng::draw(seed, step, position, Stream::Position, 0);
                 confidence / heat + rng::gumbel(rng::fraction_bits(words[0], words[1]))
             }
@@ -102,19 +94,10 @@ mod tests {
     use super::*;
 
     fn among(pick: Pick, confidences: &[f64]) -> Vec<u32> {
-        let choice = |&confidence| Choice {
-            confidence,
-            token: 1,
-            pad: 0,
-        };
+        let choice = |&confidence| Choice { confidence, token: 1, pad: 0 };
         let choices: Vec<Choice> = confidences.iter().map(choice).collect();
         let positions = 10..10 + confidences.len() as u32;
-        let wanted: Vec<Wanted> = positions
-            .map(|p| Wanted {
-                position: p,
-                row: p,
-            })
-            .collect();
+        let wanted: Vec<Wanted> = positions.map(|p| Wanted { position: p, row: p }).collect();
         let mut scratch = Scratch::new(confidences.len());
         pick.among(&wanted, &choices, &mut scratch).to_vec()
     }
@@ -135,14 +118,8 @@ mod tests {
     fn zeros_are_equal_and_minus_infinity_is_last() {
         assert_eq!(among(Pick::Best { count: 1 }, &[-0.0, 0.0]), [0]);
         assert_eq!(among(Pick::Best { count: 1 }, &[0.0, -0.0]), [0]);
-        assert_eq!(
-            among(Pick::Best { count: 1 }, &[f64::NEG_INFINITY, -5.0]),
-            [1]
-        );
-        assert_eq!(
-            among(Pick::Best { count: 2 }, &[f64::NEG_INFINITY; 3]),
-            [0, 1]
-        );
+        assert_eq!(among(Pick::Best { count: 1 }, &[f64::NEG_INFINITY, -5.0]), [1]);
+        assert_eq!(among(Pick::Best { count: 2 }, &[f64::NEG_INFINITY; 3]), [0, 1]);
     }
 
     /// Draws two of four without replacement many times; the probability of each pair follows from
@@ -156,15 +133,7 @@ mod tests {
         let draws = 20_000;
         let mut counts = [[0_u32; 4]; 4];
         for step in 0..draws {
-            let picked = among(
-                Pick::Drawn {
-                    count: 2,
-                    heat,
-                    seed: 3,
-                    step,
-                },
-                &confidences,
-            );
+            let picked = among(Pick::Drawn { count: 2, heat, seed: 3, step }, &confidences);
             assert_eq!(picked.len(), 2);
             counts[picked[0] as usize][picked[1] as usize] += 1;
         }
@@ -185,16 +154,8 @@ mod tests {
     fn a_tiny_heat_takes_the_best() {
         let confidences = [-0.5, -0.25, -0.75, -0.25];
         for heat in [1e-12, f64::MIN_POSITIVE] {
-            let pick = Pick::Drawn {
-                count: 2,
-                heat,
-                seed: 1,
-                step: 0,
-            };
-            assert!(
-                among(pick, &confidences).iter().all(|i| [1, 3].contains(i)),
-                "{heat}"
-            );
+            let pick = Pick::Drawn { count: 2, heat, seed: 1, step: 0 };
+            assert!(among(pick, &confidences).iter().all(|i| [1, 3].contains(i)), "{heat}");
         }
     }
 }

@@ -13,11 +13,7 @@ impl Blocks {
     /// `steps` are raised to one a block where they are fewer. `block_length` is at least 1.
     pub(super) fn new(gen_length: u32, block_length: u32, steps: u32) -> Blocks {
         let blocks = gen_length.div_ceil(block_length);
-        Blocks {
-            gen_length,
-            block_length,
-            steps: steps.max(blocks),
-        }
+        Blocks { gen_length, block_length, steps: steps.max(blocks) }
     }
 
     /// Steps of all blocks.
@@ -38,11 +34,7 @@ impl Blocks {
             return self.steps;
         }
         let until = |end: u32| u64::from(self.steps) * u64::from(end) / u64::from(self.gen_length);
-        let start = if block == 0 {
-            0
-        } else {
-            until(self.end(block - 1))
-        };
+        let start = if block == 0 { 0 } else { until(self.end(block - 1)) };
         (until(self.end(block)) - start) as u32
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use super::caps;
-use super::text::quoted;
+use super::text::{quoted, quoted_whole};
 use super::types;
 
 /// Why a GGUF file was refused, or why a key or tensor of it could not be had.
@@ -272,8 +272,8 @@ impl std::error::Error for Fault {}
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io { path, cause } => write!(f, "cannot read {}: {cause}", quoted(path)),
-            Self::InFile { path, fault } => write!(f, "{}: {fault}", quoted(path)),
+            Self::Io { path, cause } => write!(f, "cannot read {}: {cause}", quoted_whole(path)),
+            Self::InFile { path, fault } => write!(f, "{}: {fault}", quoted_whole(path)),
             Self::InPart { part, fault } => write!(f, "part {part}: {fault}"),
             Self::Magic { found } => write!(
                 f,
@@ -397,7 +397,7 @@ impl fmt::Display for SplitFault {
             Self::Missing { path, number, count } => write!(
                 f,
                 "part {number} of {count} is missing: put {} beside the others",
-                quoted(path)
+                quoted_whole(path)
             ),
             Self::Name { count } => write!(
                 f,

@@ -1,5 +1,6 @@
 //! Opens a model by its path, with the other parts if it is split.
 
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -44,11 +45,15 @@ pub fn open(path: &Path) -> Result<Gguf, Fault> {
 }
 
 fn open_part(path: &Path) -> Result<Gguf, Fault> {
-    let mapped = MappedFile::open(path).map_err(|cause| Fault::Io {
-        path: path.display().to_string(),
-        cause: cause.to_string(),
-    })?;
+    let mapped = MappedFile::open(path).map_err(|error| io_fault(path, &error))?;
     Gguf::read_part(Box::new(mapped)).map_err(|fault| fault.in_file(path))
+}
+
+fn io_fault(path: &Path, error: &io::Error) -> Fault {
+    let (path, cause) = (path.display().to_string(), error.to_string());
+    // The mapping's own refusals start with the path, the system's do not.
+    let words = cause.strip_prefix(&path).unwrap_or(&cause).trim_start();
+    Fault::Io { cause: words.to_owned(), path }
 }
 
 /// The paths of all `count` parts, of which the one at `path` is one.

@@ -3,6 +3,7 @@
 use super::caps;
 use super::cursor::Cursor;
 use super::fault::{Fault, KeyFault};
+use super::text::quoted;
 use super::value::{Value, ValueType};
 
 /// Bytes of the shortest entry: a length, one character, a type, one byte of value.
@@ -60,7 +61,7 @@ impl Table {
 impl Entry {
     fn read(cursor: &mut Cursor<'_>) -> Result<Self, Fault> {
         let key = cursor.name(caps::KEY_BYTES_MAX, "metadata key")?;
-        let id = cursor.u32("type of a metadata value")?;
+        let id = cursor.u32(format_args!("type of the key {}", quoted(key)))?;
         let ty =
             ValueType::by_id(id).ok_or_else(|| Fault::key(key, KeyFault::TypeUnknown { id }))?;
         let at = cursor.at();

@@ -3,6 +3,7 @@
 use super::caps;
 use super::cursor::Cursor;
 use super::fault::{Fault, TensorFault};
+use super::text::quoted;
 use super::types::{self, GgmlType};
 
 /// Bytes of the shortest entry: a name of one character, a dimension, a type, an offset.
@@ -106,20 +107,21 @@ impl Entry {
     fn read(cursor: &mut Cursor<'_>) -> Result<Self, Fault> {
         let name = cursor.name(caps::TENSOR_NAME_BYTES_MAX, "tensor name")?;
         let fault = |fault| Fault::tensor(name, fault);
-        let found = cursor.u32("number of dimensions of a tensor")?;
+        let shown = quoted(name);
+        let found = cursor.u32(format_args!("number of dimensions of the tensor {shown}"))?;
         if found == 0 || found > caps::DIMS_MAX {
             return Err(fault(TensorFault::Dims { found }));
         }
         let dim_count = found as usize;
         let mut dims = [1; 4];
         for (axis, length) in dims[..dim_count].iter_mut().enumerate() {
-            *length = cursor.u64("dimension of a tensor")?;
+            *length = cursor.u64(format_args!("dimension {axis} of the tensor {shown}"))?;
             if *length == 0 {
                 return Err(fault(TensorFault::DimZero { axis }));
             }
         }
-        let type_id = cursor.u32("type of a tensor")?;
-        let offset = cursor.u64("offset of a tensor")?;
+        let type_id = cursor.u32(format_args!("type of the tensor {shown}"))?;
+        let offset = cursor.u64(format_args!("offset of the tensor {shown}"))?;
         let bytes = data_bytes(dims, type_id).map_err(fault)?;
         let name = name.to_owned();
         let info = TensorInfo { name, dims, dim_count, type_id, part: 0, offset: 0, bytes: 0 };

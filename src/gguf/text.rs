@@ -10,6 +10,12 @@ pub fn quoted(text: &str) -> impl fmt::Display + '_ {
     Quoted(text)
 }
 
+/// `text` in double quotes, control and format characters escaped, all of it: a path is of use
+/// only whole.
+pub fn quoted_whole(text: &str) -> impl fmt::Display + '_ {
+    Whole(text)
+}
+
 /// Bytes that should be UTF-8, shown as [`quoted`] shows text; invalid parts become U+FFFD.
 pub fn quoted_bytes(bytes: &[u8]) -> String {
     // Four bytes a character and some more, so that the cut below is still seen.
@@ -38,6 +44,16 @@ impl fmt::Display for Quoted<'_> {
         f.write_str("\"")?;
         escape(shown, f)?;
         f.write_str(if is_cut { "\"..." } else { "\"" })
+    }
+}
+
+struct Whole<'a>(&'a str);
+
+impl fmt::Display for Whole<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("\"")?;
+        escape(self.0, f)?;
+        f.write_str("\"")
     }
 }
 
@@ -85,6 +101,10 @@ mod tests {
     fn long_text_is_cut_and_said_to_be() {
         let shown = quoted(&"é".repeat(200)).to_string();
         assert_eq!(shown, format!("\"{}\"...", "é".repeat(SHOWN_MAX)));
+        assert_eq!(
+            quoted_whole(&"é\n".repeat(90)).to_string(),
+            format!("\"{}\"", "é\\n".repeat(90))
+        );
         assert_eq!(quoted_bytes(&[b'x'; 1000]), format!("\"{}\"...", "x".repeat(SHOWN_MAX)));
         assert_eq!(quoted_bytes(b"ab\xff"), "\"ab\u{fffd}\"");
     }

@@ -149,7 +149,7 @@ impl Finder<'_> {
 
 /// The shape without trailing ones, but at least one dimension.
 fn trimmed(info: &TensorInfo) -> Vec<u64> {
-    let mut shape = info.dims().to_vec();
+    let mut shape = info.shape().to_vec();
     while shape.len() > 1 && shape.last() == Some(&1) {
         shape.pop();
     }

@@ -29,10 +29,7 @@ pub(super) fn kept<'s>(
         return kept;
     }
     let total = weight_sum(logits, largest, rule.temperature);
-    let mut mass = Mass {
-        sum: ExactSum::default(),
-        limit: rule.top_p * total,
-    };
+    let mut mass = Mass { sum: ExactSum::default(), limit: rule.top_p * total };
     let crossing = mass.crossing(rule, logits, largest, kept);
     &kept[..crossing.unwrap_or(kept.len())]
 }
@@ -53,8 +50,7 @@ impl Mass {
         tokens: &[u32],
     ) -> Option<usize> {
         let crosses = |&token: &u32| {
-            self.sum
-                .add(weight(logits[token as usize], largest, rule.temperature));
+            self.sum.add(weight(logits[token as usize], largest, rule.temperature));
             self.sum.value() > self.limit
         };
         tokens.iter().position(crosses).map(|index| index + 1)
@@ -68,10 +64,7 @@ const FIRST_SORTED: usize = 64;
 /// crosses it stays. Sorts no more of the row than a few times what is kept.
 fn top_p<'s>(rule: &Rule, logits: &[f32], largest: f32, scratch: &'s mut [u32]) -> &'s [u32] {
     let (pool, total) = pool(rule, logits, largest, scratch);
-    let mut mass = Mass {
-        sum: ExactSum::default(),
-        limit: rule.top_p * total,
-    };
+    let mut mass = Mass { sum: ExactSum::default(), limit: rule.top_p * total };
     let order = |a: &u32, b: &u32| by_logit(logits, *a, *b);
     let (mut seen, mut batch) = (0, FIRST_SORTED);
     while seen < pool.len() {
@@ -119,9 +112,7 @@ fn pool<'s>(
 /// The `k` largest and whatever equals the last of them, sorted.
 fn top_k<'s>(k: usize, logits: &[f32], scratch: &'s mut [u32]) -> &'s [u32] {
     let all = &mut scratch[..logits.len()];
-    all.iter_mut()
-        .zip(0..)
-        .for_each(|(slot, token)| *slot = token);
+    all.iter_mut().zip(0..).for_each(|(slot, token)| *slot = token);
     let order = |a: &u32, b: &u32| by_logit(logits, *a, *b);
     let (_, &mut last, _) = all.select_nth_unstable_by(k - 1, order);
     let least = logits[last as usize];
@@ -140,7 +131,5 @@ fn top_k<'s>(k: usize, logits: &[f32], scratch: &'s mut [u32]) -> &'s [u32] {
 /// Larger logit first, then the lower token: a total order of clean logits, so unstable sorts have
 /// one result.
 fn by_logit(logits: &[f32], a: u32, b: u32) -> std::cmp::Ordering {
-    logits[b as usize]
-        .total_cmp(&logits[a as usize])
-        .then(a.cmp(&b))
+    logits[b as usize].total_cmp(&logits[a as usize]).then(a.cmp(&b))
 }

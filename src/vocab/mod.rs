@@ -1,15 +1,19 @@
 //! Text to token ids and back, and the chat template, from a GGUF file's metadata alone.
 //!
-//! `parts` holds the raw metadata, `Vocab` what has been checked. `pre` splits text into words,
-//! `words` merges a word's bytes into tokens, `special` finds control tokens, `chat` and
-//! `template` render a conversation, `shield` keeps control tokens out of user text.
+//! [`VocabParts`] holds the metadata as it is, [`Vocab`] what has been checked. `pre` cuts text
+//! into words, `words` merges a word's bytes into tokens, `special` finds the tokens that are
+//! written out, `table` turns ids into bytes; `chat` and `template` render a conversation,
+//! `shield` keeps control tokens out of user text.
 
 use std::collections::HashSet;
 
 mod bytes;
 mod chat;
+mod check;
 mod fault;
 mod from_gguf;
+#[doc(hidden)]
+pub mod fuzz;
 mod pre;
 mod shield;
 mod special;
@@ -26,16 +30,6 @@ use shield::{Edges, Shield};
 use special::{Finder, Piece};
 use table::{Kind, Table};
 use words::Words;
-
-/// Tokens of a vocabulary: four times the largest published ones (262,144).
-const TOKENS_MAX: usize = 1 << 20;
-/// Merges: published vocabularies have at most two or three a token.
-const MERGES_MAX: usize = 4 * TOKENS_MAX;
-/// Bytes of a token: published ones are shorter than 300.
-const TOKEN_BYTES_MAX: usize = 4096;
-/// Bytes of all control and user-defined tokens: published vocabularies have fewer than 100 kB.
-/// The automaton that finds them takes a small multiple of this.
-const SPECIAL_BYTES_MAX: usize = 4 << 20;
 
 /// What a GGUF file says of its tokenizer, unchecked. [`Vocab::new`] checks it.
 #[derive(Clone, Debug, Default)]
@@ -126,12 +120,12 @@ impl Vocab {
     /// Another tokenizer model or an unknown pre-tokenizer; lengths that do not fit each other or
     /// pass a limit; ids out of range; a merge that is malformed or whose tokens do not exist.
     pub fn new(parts: VocabParts) -> Result<Vocab, Fault> {
-        check(&parts)?;
+        check::check(&parts)?;
         let pre = Pre::new(parts.pre.as_deref(), &parts.architecture)?;
         let kinds: Vec<Kind> =
             (0..parts.tokens.len()).map(|id| table::kind_of(&parts, id)).collect();
         let of = |wanted: &'static [Kind]| texts(&parts, &kinds, wanted);
-        check_special_bytes(of(&[Kind::Control, Kind::Defined]))?;
+        check::check_special_bytes(of(&[Kind::Control, Kind::Defined]))?;
         let control = Finder::new(of(&[Kind::Control]))?;
         let defined = Finder::new(of(&[Kind::Defined]))?;
         let edges = Edges::new(of(&[Kind::Control]).map(|(_, text)| text));
@@ -372,51 +366,4 @@ fn end_ids<'a>(parts: &VocabParts, control: impl Iterator<Item = (u32, &'a str)>
     ids.sort_unstable();
     ids.dedup();
     ids
-}
-
-fn check(parts: &VocabParts) -> Result<(), Fault> {
-    if parts.model != "gpt2" {
-        return Err(Fault::Model { found: parts.model.clone() });
-    }
-    let count = parts.tokens.len();
-    let length = |key, found, limit: String| Err(Fault::Length { key, found, limit });
-    if count == 0 || count > TOKENS_MAX {
-        return length("tokenizer.ggml.tokens", count, format!("1 to {TOKENS_MAX}"));
-    }
-    if parts.merges.len() > MERGES_MAX {
-        let found = parts.merges.len();
-        return length("tokenizer.ggml.merges", found, format!("at most {MERGES_MAX}"));
-    }
-    let types = parts.token_types.len();
-    if types != 0 && types != count {
-        return length("tokenizer.ggml.token_type", types, format!("{count}, one per token"));
-    }
-    for (id, token) in parts.tokens.iter().enumerate() {
-        if token.len() > TOKEN_BYTES_MAX {
-            let (bytes, bytes_max) = (token.len(), TOKEN_BYTES_MAX);
-            return Err(Fault::TokenTooLong { id, bytes, bytes_max });
-        }
-    }
-    let ids = [
-        ("tokenizer.ggml.bos_token_id", parts.bos_id),
-        ("tokenizer.ggml.eos_token_id", parts.eos_id),
-        ("tokenizer.ggml.eot_token_id", parts.eot_id),
-        ("tokenizer.ggml.mask_token_id", parts.mask_id),
-        ("tokenizer.ggml.padding_token_id", parts.pad_id),
-    ];
-    for (key, id) in ids {
-        if let Some(id) = id.filter(|&id| id as usize >= count) {
-            return Err(Fault::IdRange { key, id, count });
-        }
-    }
-    Ok(())
-}
-
-fn check_special_bytes<'a>(special: impl Iterator<Item = (u32, &'a str)>) -> Result<(), Fault> {
-    let found: usize = special.map(|(_, text)| text.len()).sum();
-    if found > SPECIAL_BYTES_MAX {
-        let limit = format!("at most {SPECIAL_BYTES_MAX} bytes of control and user-defined tokens");
-        return Err(Fault::Length { key: "tokenizer.ggml.tokens", found, limit });
-    }
-    Ok(())
 }

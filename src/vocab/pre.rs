@@ -120,7 +120,8 @@ const RULES: [Rule; 4] = [
             "olmo",
             "jais",
         ],
-        regex: r"(?x)'(?:[sdmt]|ll|ve|re) | \x20?\p{L}+ | \x20?\p{N}+ | \x20?[^\s\p{L}\p{N}]+ | \s+",
+        regex: r"(?x)'(?:[sdmt]|ll|ve|re) | \x20?\p{L}+ | \x20?\p{N}+
+            | \x20?[^\s\p{L}\p{N}]+ | \s+",
         breaks: false,
         whole_words: false,
     },

@@ -3,7 +3,8 @@
 //! A template sees the contents of the messages with every character that starts or ends some
 //! control token swapped for a private-use stand-in. The rendered text then holds no control
 //! token that takes its first or last character from a message, however the template trims,
-//! cuts or joins the contents; what it does hold is the template's own. Stand-ins occur neither
+//! cuts or joins the contents; what it does hold is the template's own. (A template that writes
+//! both edges of a control token around a content means it.) Stand-ins occur neither
 //! in the messages nor in the template nor in a control token, so that swapping back restores
 //! the contents exactly.
 

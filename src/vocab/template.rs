@@ -1,7 +1,9 @@
 //! Runs a chat template: Jinja as Hugging Face's `apply_chat_template` understands it.
 //!
 //! A template comes with the model file and is not trusted: it runs on a fuel of instructions,
-//! and what it writes is capped.
+//! its calls do not nest deeply, and what it writes is capped. What it builds in variables has no
+//! cap of its own: a template made to double a string with every turn of a loop can take all
+//! memory, which the library gives no means to prevent.
 
 use std::io;
 

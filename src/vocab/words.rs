@@ -84,6 +84,7 @@ fn checked_merges(
 ) -> Result<Merges, Fault> {
     let mut checked = Merges::with_capacity(merges.len());
     let mut seen = HashSet::with_capacity(merges.len());
+    let mut joined = String::new();
     for (index, merge) in merges.iter().enumerate() {
         // The first line of a merges file, which some converters keep.
         if index == 0 && merge.starts_with(b"#version:") {
@@ -98,18 +99,20 @@ fn checked_merges(
         if left.is_empty() || right.is_empty() || right.contains(' ') {
             return Err(flaw("is not two tokens with one space between"));
         }
-        let joined = format!("{left}{right}");
-        if [left, right, &joined].into_iter().any(&control) {
-            continue;
-        }
-        if !map.contains_key(left) || !map.contains_key(right) {
-            return Err(flaw("names a token that the vocabulary lacks"));
-        }
-        if !map.contains_key(&joined) {
-            return Err(flaw("gives a token that the vocabulary lacks"));
-        }
-        if seen.insert(text) {
-            checked.push((left.to_owned(), right.to_owned()));
+        joined.clear();
+        joined.extend([left, right]);
+        let reason = if !map.contains_key(left) || !map.contains_key(right) {
+            Some("names a token that the vocabulary lacks")
+        } else if !map.contains_key(&joined) {
+            Some("gives a token that the vocabulary lacks")
+        } else {
+            None
+        };
+        match reason {
+            Some(_) if [left, right, &joined].into_iter().any(&control) => {}
+            Some(reason) => return Err(flaw(reason)),
+            None if seen.insert(text) => checked.push((left.to_owned(), right.to_owned())),
+            None => {}
         }
     }
     Ok(checked)

@@ -6,20 +6,23 @@ use crate::support::*;
 
 #[test]
 fn conversations_are_exact_and_control_tokens_in_them_are_text() {
-    for case in data("chat").as_array().unwrap() {
-        let architecture = case["architecture"].as_str().unwrap();
-        let (file, pre) =
-            if architecture == "dream" { ("qwen2", "qwen2") } else { ("gpt2", "bailingmoe") };
-        let messages = turns(&case["messages"]);
-        let template = case["template"].as_str().unwrap().to_owned();
+    let cases = data("chat");
+    for (architecture, file, pre) in [("llada", "gpt2", "bailingmoe"), ("dream", "qwen2", "qwen2")]
+    {
+        let cases =
+            || cases.as_array().unwrap().iter().filter(|c| c["architecture"] == architecture);
+        let template = cases().next().unwrap()["template"].as_str().unwrap().to_owned();
         for chat_template in [Some(template), None] {
-            let label = format!("{messages:?} own template: {}", chat_template.is_some());
+            let own = chat_template.is_some();
             let vocab = Vocab::new(VocabParts { chat_template, ..parts(file, pre) }).unwrap();
-            assert_eq!(vocab.render_chat(&messages).unwrap(), case["text"], "{label}");
-            let got = vocab.encode_chat(&messages).unwrap();
-            assert_eq!(got, ids(&case["ids"]), "{label}");
-            let back = vocab.decode_text(&got, Show::All).unwrap();
-            assert_eq!(back, case["text"].as_str().unwrap(), "{label}");
+            for case in cases() {
+                let messages = turns(&case["messages"]);
+                assert_eq!(vocab.render_chat(&messages).unwrap(), case["text"], "own: {own}");
+                let got = vocab.encode_chat(&messages).unwrap();
+                assert_eq!(got, ids(&case["ids"]), "{messages:?} own: {own}");
+                let back = vocab.decode_text(&got, Show::All).unwrap();
+                assert_eq!(back, case["text"].as_str().unwrap(), "{messages:?} own: {own}");
+            }
         }
     }
 }
@@ -27,11 +30,8 @@ fn conversations_are_exact_and_control_tokens_in_them_are_text() {
 #[test]
 fn templates_render_as_jinja2_renders_them() {
     for case in data("templates").as_array().unwrap() {
-        let mut parts = parts("gpt2", "gpt-2");
-        let (bos, eos) = (parts.tokens.len() as u32, parts.tokens.len() as u32 + 1);
-        parts.tokens.extend([b"<s>".to_vec(), b"</s>".to_vec()]);
-        parts.token_types.extend([3, 3]);
-        (parts.bos_id, parts.eos_id) = (Some(bos), Some(eos));
+        let mut parts = small(&[("<s>", 3), ("</s>", 3)], &[]);
+        (parts.bos_id, parts.eos_id) = (Some(256), Some(257));
         parts.chat_template = Some(case["template"].as_str().unwrap().to_owned());
         let rendered = Vocab::new(parts).unwrap().render_chat(&turns(&case["messages"]));
         match case["text"].as_str() {
@@ -92,7 +92,7 @@ fn a_hostile_template_ends_with_an_error() {
     let long = "x".repeat(2 << 20);
     for template in hostile.into_iter().chain([&*nested, &*deep, &*long]) {
         let chat_template = Some(template.to_owned());
-        let vocab = Vocab::new(VocabParts { chat_template, ..parts("qwen2", "qwen2") }).unwrap();
+        let vocab = Vocab::new(VocabParts { chat_template, ..small(&[], &[]) }).unwrap();
         let error = vocab.encode_chat(&[user("hi")]).unwrap_err();
         assert!(error.to_string().contains("tokenizer.chat_template"), "{error}");
     }

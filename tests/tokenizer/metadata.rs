@@ -104,14 +104,16 @@ fn harmless_oddities_are_let_through() {
     assert_eq!(vocab.decode_text(&[261], Show::All).unwrap(), "\u{fffd}\u{fffd}");
 }
 
+type Change = fn(&mut VocabParts);
+
 #[test]
 fn what_is_wrong_is_named() {
-    let said = |change: fn(&mut VocabParts)| {
+    let said = |change: Change| {
         let mut parts = small(&[("ab", 1)], &["a b"]);
         change(&mut parts);
         Vocab::new(parts).unwrap_err().to_string()
     };
-    let cases: [(&str, fn(&mut VocabParts)); 12] = [
+    let cases: [(&str, Change); 12] = [
         ("tokenizer.ggml.model is \"llama\"", |p| p.model = "llama".into()),
         ("tokenizer.ggml.pre is \"tekken\"", |p| p.pre = Some("tekken".into())),
         ("tokenizer.ggml.pre is missing", |p| p.pre = None),

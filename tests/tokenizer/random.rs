@@ -1,11 +1,33 @@
 //! Properties of random texts, conversations and metadata.
 
-use dllm_rt::vocab::{Message, Show, Special, Vocab, VocabParts};
+use dllm_rt::vocab::{Message, Show, Special, Vocab, VocabParts, fuzz};
 use proptest::prelude::*;
 
 use crate::support::*;
 
+/// Pieces of control tokens and of words.
+const CONTENT: &str = r"([<|>\[\] _\n]|<\|eot_id\|>|[a-z]{1,3}){0,12}";
+/// Pieces of Jinja.
+const TEMPLATE: &str = r"(\{\{|\}\}|\{%|%\}|for m in messages|m.content|[a-z ~+*|]){0,12}";
+
 proptest! {
+    #[test]
+    fn fuzz_targets_hold_on_random_bytes(
+        head in prop::collection::vec(any::<u8>(), 3),
+        fields in prop::collection::vec("[ab\u{120}<|>\n ]{0,12}", 4),
+        noise in prop::collection::vec(any::<u8>(), 0..200),
+        template in TEMPLATE,
+        contents in prop::collection::vec(CONTENT, 0..3),
+    ) {
+        let fields = fields.into_iter().map(String::into_bytes);
+        let fields: Vec<Vec<u8>> = [head].into_iter().chain(fields).collect();
+        fuzz::tokenizer(&fields.join(&0));
+        fuzz::tokenizer(&noise);
+        fuzz::template(&noise);
+        let fields: Vec<String> = [template].into_iter().chain(contents).collect();
+        fuzz::template(fields.join("\0").as_bytes());
+    }
+
     #[test]
     fn any_text_comes_back_byte_for_byte(text in "\\PC*|[ \\t\\r\\n'a-z0-9<|>_é中]{0,60}") {
         for (pre, file) in [("bailingmoe", "gpt2"), ("llama-bpe", "gpt2"), ("gpt-2", "gpt2")] {
@@ -21,7 +43,7 @@ proptest! {
 
     #[test]
     fn contents_never_add_control_tokens(
-        contents in prop::collection::vec("([<|>\\[\\] _\n]|<\\|eot_id\\|>|[a-z]{1,3}){0,12}", 1..4),
+        contents in prop::collection::vec(CONTENT, 1..4),
     ) {
         let vocab = shared("gpt2", "bailingmoe");
         let messages: Vec<Message> = contents.iter().map(|text| user(text)).collect();
@@ -39,7 +61,7 @@ proptest! {
         merges in prop::collection::vec("[ab< ]{0,2} ?[ab]{0,2}", 0..20),
         special in prop::option::of(0..40_u32),
         pre in prop::sample::select(vec!["gpt-2", "qwen2", "llama-bpe", "bailingmoe", "x"]),
-        template in prop::option::of("(\\{\\{|\\}\\}|\\{%|%\\}|for m in messages|m.content|[a-z ~+*|]){0,12}"),
+        template in prop::option::of(TEMPLATE),
         text in "[ab <|>\\n]{0,30}",
     ) {
         let parts = VocabParts {

@@ -1,0 +1,4 @@
+//! What several tests need.
+
+pub mod gguf_writer;
+pub mod tiny;

@@ -1,0 +1,136 @@
+//! Broken files: each is refused with a message that names what is wrong with it; none panics,
+//! none allocates more than the file's size plus a constant.
+
+mod case;
+#[path = "../common/mod.rs"]
+mod common;
+mod layout;
+mod metadata;
+mod model;
+mod splits;
+mod tensors;
+mod tokenizer;
+
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use case::{Case, Via};
+use common::gguf_writer::{Field, GgufWriter, value_type};
+use dllm_arena::count::{self, CountingAllocator};
+use dllm_rt::gguf::{self, inspect};
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator::new();
+
+/// Bytes beyond the file's size that refusing one may take: messages, tables of a few entries.
+const SPARE_BYTES: usize = 1 << 20;
+
+/// Bytes beyond the file's size that the largest tables may take: 65,536 tensors of 208 bytes
+/// while they are sorted out, 16,384 keys of 48, and their names.
+const TABLES_BYTES: usize = 16 << 20;
+
+fn cases() -> Vec<Case> {
+    let mut cases = layout::cases();
+    cases.extend(metadata::cases());
+    cases.extend(tensors::cases());
+    cases.extend(splits::cases());
+    cases.extend(model::cases());
+    cases.extend(tokenizer::cases());
+    cases
+}
+
+// One test, so that no other thread allocates meanwhile.
+#[test]
+fn broken_files_are_refused_by_name() {
+    let cases = cases();
+    let mut names = HashSet::new();
+    for case in &cases {
+        assert!(names.insert((case.via as u8, &case.name)), "two cases: {}", case.name);
+    }
+    let by_inspect = cases.iter().filter(|case| case.via == Via::Inspect).count();
+    assert!(by_inspect >= 60, "only {by_inspect} cases of the GGUF layer");
+    accept("what the cases are made from", &[("small.gguf".into(), layout::small().bytes())]);
+    accept("a split model", &splits::whole());
+    accept("the tiny model", &[("tiny.gguf".into(), common::tiny::llada().bytes())]);
+    let failures: Vec<_> = cases.iter().filter_map(|case| check(case).err()).collect();
+    assert!(failures.is_empty(), "{} cases:\n{}", failures.len(), failures.join("\n"));
+    largest_tables();
+}
+
+/// In the process: the reader refuses a case of its own with the expected words, and accepts one
+/// whose fault lies deeper.
+fn check(case: &Case) -> Result<(), String> {
+    let (name, expected) = (&case.name, &case.expected);
+    let path = write(&case.files);
+    let bytes: usize = case.files.iter().map(|(_, bytes)| bytes.len()).sum();
+    let result = measured(name, bytes + SPARE_BYTES, || inspect(&path));
+    match (case.via, result) {
+        (Via::Inspect, Ok(())) => Err(format!("{name}: accepted")),
+        (Via::Inspect, Err(message)) if !message.contains(expected) => {
+            Err(format!("{name}: {message:?} lacks {expected:?}"))
+        }
+        (Via::Inspect, Err(message)) if message.contains(char::is_control) => {
+            Err(format!("{name}: {message:?} has a control character"))
+        }
+        (Via::Inspect, Err(_)) => Ok(()),
+        (Via::Tokenize | Via::Logits, result) => result.map_err(|fault| format!("{name}: {fault}")),
+    }
+}
+
+fn accept(name: &str, files: &[(String, Vec<u8>)]) {
+    let path = write(files);
+    let bytes: usize = files.iter().map(|(_, bytes)| bytes.len()).sum();
+    let result = measured(name, bytes + SPARE_BYTES, || inspect(&path));
+    assert_eq!(result, Ok(()), "{name}");
+}
+
+/// As many keys and tensors as are accepted, with the shortest names.
+fn largest_tables() {
+    let mut file = GgufWriter::new();
+    for index in 0..16_384 {
+        let field = Field { ty: value_type::U8, bytes: vec![0] };
+        file.keys.push((format!("{index:x}").into_bytes(), field));
+    }
+    for index in 0..65_536 {
+        let tensor = common::gguf_writer::Tensor {
+            name: format!("{index:x}").into_bytes(),
+            shape: vec![1],
+            ty: common::gguf_writer::tensor_type::F32,
+            offset: Some(32 * index),
+            data: if index == 65_535 { vec![0; 4] } else { Vec::new() },
+        };
+        file.tensors.push(tensor);
+    }
+    let bytes = file.bytes();
+    let limit = bytes.len() + TABLES_BYTES;
+    let path = write(&[("tables.gguf".to_owned(), bytes)]);
+    assert_eq!(measured("the largest tables", limit, || inspect(&path)), Ok(()));
+}
+
+fn inspect(path: &Path) -> Result<(), String> {
+    let gguf = gguf::open(path).map_err(|fault| fault.to_string())?;
+    inspect::write_text(&gguf, &mut io::sink()).map_err(|error| error.to_string())?;
+    inspect::write_json(&gguf, &mut io::sink()).map_err(|error| error.to_string())
+}
+
+/// Runs `run` and checks that at no time it held more than `limit` bytes of the heap.
+fn measured<T>(name: &str, limit: usize, run: impl FnOnce() -> T) -> T {
+    count::reset_peak();
+    let before = count::live_bytes();
+    let result = run();
+    let peak = count::peak_bytes() - before;
+    assert!(peak <= limit, "{name}: {peak} bytes allocated, {limit} allowed");
+    result
+}
+
+/// Writes the files into a fresh folder and gives the path of the first.
+fn write(files: &[(String, Vec<u8>)]) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hostile");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    for (name, bytes) in files {
+        std::fs::write(folder.join(name), bytes).unwrap();
+    }
+    folder.join(&files[0].0)
+}
