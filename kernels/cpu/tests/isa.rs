@@ -25,7 +25,7 @@ fn listed_by_the_system() -> Option<Vec<&'static str>> {
 #[test]
 fn the_choice_of_kernels_agrees_with_the_operating_system() {
     let chosen: Vec<&str> = Kernels::all().map(Kernels::name).collect();
-    println!("kernels: {}", chosen.join(" "));
+    println!("kernels run: {}", chosen.join(" "));
     assert_eq!(Kernels::best().map(Kernels::name), chosen.last().copied());
     if let Some(listed) = listed_by_the_system() {
         assert_eq!(chosen, listed);
