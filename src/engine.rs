@@ -40,6 +40,7 @@ pub struct Engine {
     weight_bytes: usize,
     warnings: Vec<String>,
     canary: bool,
+    full_logits: bool,
 }
 
 impl Engine {
@@ -92,6 +93,7 @@ impl Engine {
             config: model.config,
             warnings,
             canary: false,
+            full_logits: false,
         })
     }
 

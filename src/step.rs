@@ -21,6 +21,8 @@ pub struct Job {
     pub rows: usize,
     /// Rows whose logits are wanted.
     pub wanted: usize,
+    /// The first of them that become choices.
+    pub chosen: usize,
     /// Whether this pass makes the logits without the prompt, for guidance.
     pub guide: bool,
     /// How logits become choices, and the step's number for random ones.
@@ -126,7 +128,7 @@ impl Program {
         let guide: Option<&[f32]> = guided.map(|slot| phase.read(slot));
         let order = self.scratch::<u32>(phase);
         let vocab = self.config.vocab;
-        while let Some(item) = phase.claim(job.wanted) {
+        while let Some(item) = phase.claim(job.chosen) {
             let row = item.index();
             let logits = item.write::<f32>(*logits).into_only();
             let guide = guide.map(|g| &g[row * logits.len()..][..vocab]);

@@ -45,7 +45,9 @@ impl Engine {
             return Err(Error::GuidanceNotPlanned);
         }
         let holes = prompt.iter().filter(|id| **id == facts.mask_token).count();
-        let (wanted, wanted_max) = (schedule.wanted_max(holes), self.limits.wanted);
+        let rows = if self.full_logits { canvas.ids().len() } else { 0 };
+        let wanted = schedule.wanted_max(holes).max(rows);
+        let wanted_max = self.limits.wanted;
         if wanted > wanted_max {
             return Err(Error::WantedTooMany { wanted, wanted_max });
         }
@@ -60,17 +62,18 @@ impl Engine {
         let start = Instant::now();
         let _env = FloatEnv::enter();
         let (rule, step, rows) = (*canvas.rule(), canvas.step_index(), canvas.ids().len());
-        let wanted = self.place_wanted(canvas.plan_step());
-        if wanted > 0 {
+        let chosen = self.place_wanted(canvas.plan_step());
+        if chosen > 0 {
+            let wanted = if self.full_logits { self.place_others(chosen, rows) } else { chosen };
             if rule.cfg_scale > 0.0 {
                 self.place_ids(canvas.unconditional_ids());
-                self.pass(rows, wanted, true, None);
+                self.pass(rows, (wanted, chosen), true, None);
             }
             self.place_ids(canvas.ids());
-            self.pass(rows, wanted, false, Some((rule, step)));
+            self.pass(rows, (wanted, chosen), false, Some((rule, step)));
         }
         let choices = self.ports.choices;
-        let choices = &leader(&mut self.leader).slot::<Choice>(choices)[..wanted];
+        let choices = &leader(&mut self.leader).slot::<Choice>(choices)[..chosen];
         let progress = canvas.commit(choices);
         self.stats.record_step(start.elapsed().as_secs_f64() * 1e3);
         progress
@@ -96,7 +99,7 @@ impl Engine {
         self.place_ids(ids);
         let slot = leader(&mut self.leader).slot_mut::<u32>(self.ports.wanted);
         slot[..wanted].copy_from_slice(rows);
-        self.pass(ids.len(), wanted, false, None);
+        self.pass(ids.len(), (wanted, 0), false, None);
         let stride = vocab.next_multiple_of(PANEL_ROWS);
         let values = leader(&mut self.leader).slot::<f32>(self.ports.logits);
         Ok(Logits { values: &values[..wanted * stride], vocab, stride })
@@ -140,6 +143,12 @@ impl Engine {
         leader(&mut self.leader).poison(pattern);
     }
 
+    /// Computes the logits of every position at each step, as other runtimes do: for comparing
+    /// times, no token changes. The limits must allow as many wanted rows as a canvas has.
+    pub fn set_full_logits(&mut self, on: bool) {
+        self.full_logits = on;
+    }
+
     /// Makes every worker allocate in each pass, which the counters must show. For tests.
     #[doc(hidden)]
     pub fn set_canary(&mut self, on: bool) {
@@ -169,12 +178,31 @@ impl Engine {
         wanted.len()
     }
 
+    /// Adds rows that no position wants, until there are `rows` of them.
+    fn place_others(&mut self, chosen: usize, rows: usize) -> usize {
+        let slot = leader(&mut self.leader).slot_mut::<u32>(self.ports.wanted);
+        let (wanted, others) = slot[..rows].split_at_mut(chosen);
+        // Wanted rows rise with their positions.
+        let unwanted = (0..rows as u32).filter(|row| wanted.binary_search(row).is_err());
+        for (to, row) in others.iter_mut().zip(unwanted) {
+            *to = row;
+        }
+        rows
+    }
+
     /// Runs the operator list on all workers, this thread among them.
-    fn pass(&mut self, rows: usize, wanted: usize, guide: bool, sampling: Option<(Rule, u32)>) {
+    fn pass(
+        &mut self,
+        rows: usize,
+        (wanted, chosen): (usize, usize),
+        guide: bool,
+        sampling: Option<(Rule, u32)>,
+    ) {
         let ops = self.program.ops().len();
         // Without sampling the last operator, which chooses tokens, is left out.
         let ops = if sampling.is_some() { ops } else { ops - 1 };
-        let job = Job { rows, wanted, guide, sampling, last_op: ops - 1, canary: self.canary };
+        let last_op = ops - 1;
+        let job = Job { rows, wanted, chosen, guide, sampling, last_op, canary: self.canary };
         let Some(team) = &self.team else { unreachable!("the team is there until drop") };
         let stats = &mut self.stats;
         let mut before = Instant::now();
