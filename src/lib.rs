@@ -1,4 +1,4 @@
-//! dllm-rt runs masked-diffusion language models from GGUF files.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 pub mod denoise;
