@@ -19,7 +19,7 @@
 //!
 //! ```
 //! fn sums(mut step: dllm_arena::Step<'_, ()>) -> u32 {
-//!     let phase = step.next_phase().unwrap();
+//!     let Some(phase) = step.next_phase() else { return 0 };
 //!     let kept = phase.read::<u32>(0);
 //!     let sum = kept.iter().sum();
 //!     drop(phase);
@@ -28,7 +28,7 @@
 //! ```
 //! ```compile_fail,E0505
 //! fn sums(mut step: dllm_arena::Step<'_, ()>) -> u32 {
-//!     let phase = step.next_phase().unwrap();
+//!     let Some(phase) = step.next_phase() else { return 0 };
 //!     let kept = phase.read::<u32>(0);
 //!     drop(phase);
 //!     kept.iter().sum()
