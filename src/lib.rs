@@ -1,3 +1,4 @@
+//! The library behind the program of the same name; its README follows.
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
