@@ -16,9 +16,9 @@ use crate::model::{Config, Model};
 use crate::plan::{CHOICE_BYTES, Limits, Plan, Ports};
 use crate::repack;
 use crate::sample::Choice;
-use crate::step::{Job, Program};
-use crate::team::{self, Team};
-use dllm_arena::{Leader, Region, Sealing, Worker};
+use crate::step::{self, Job, Program};
+use crate::team::{self, Report, Team};
+use dllm_arena::{Leader, Region, Sealing, Step, Worker};
 use dllm_cpu::FloatEnv;
 use names::OperatorNames;
 use std::sync::Arc;
@@ -78,7 +78,11 @@ impl Engine {
         if options.pin_caller && cpus.first().is_some_and(|cpu| !team::cpus::pin(*cpu)) {
             warnings.push(format!("cannot pin the calling thread to CPU {}", cpus[0]));
         }
-        let team = Team::start(workers, &program, &cpus).map_err(Error::Threads)?;
+        let shared = Arc::clone(&program);
+        let work = move |pass: Step<'_, Job>, report: &Report| {
+            step::run(pass, &shared, report, |_, _| ());
+        };
+        let team = Team::start(workers, &cpus, work).map_err(Error::Threads)?;
         warnings.extend_from_slice(team.warnings());
         Ok(Engine {
             leader: Some(leader),

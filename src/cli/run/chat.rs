@@ -29,8 +29,9 @@ pub fn run(command: &Run, flags: &ModelFlags) -> Result<End, Failure> {
     let (path, options) = (flags.path()?, flags.options()?);
     let session = Session::open(path, flags.mask_token)?;
     let schedule = Schedule::new(session.kind(), &command.settings())?;
-    let rows = session.config.context.min(ROWS_MAX);
-    session::check_context(schedule.gen_length() as usize + 1, &session.config)?;
+    let generated = schedule.gen_length() as usize;
+    session::check_context(generated + 1, &session.config)?;
+    let rows = session.config.context.min(ROWS_MAX.max(2 * generated));
     let limits = Limits { rows, ..super::limits(command, &schedule, rows, 0, flags) };
     let mut engine = session::load(&session.gguf, limits, &options, flags)?;
     engine.set_full_logits(command.full_logits);

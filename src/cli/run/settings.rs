@@ -48,6 +48,10 @@ impl Run {
             ("--holes", self.holes),
             ("--json", self.json),
         ];
+        if self.max_tokens == Some(0) {
+            let message = "--max-tokens 0 only fills holes, which --interactive has none of";
+            return Err(Failure::Usage(message.into()));
+        }
         match alone.iter().find(|(_, given)| *given) {
             Some((flag, _)) => {
                 Err(Failure::Usage(format!("{flag} and --interactive exclude each other")))
