@@ -1,7 +1,8 @@
-//! What each command does with a file until it refuses it, in this process.
+//! What each command does with a file until it refuses it, in this process and in its own.
 
 use std::io;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use dllm_rt::gguf::{self, Gguf, inspect};
 use dllm_rt::vocab::{Message, Special, Vocab, parts_from_gguf};
@@ -34,4 +35,21 @@ fn tokenize(gguf: &Gguf) -> Result<(), dllm_rt::vocab::Fault> {
 fn load(gguf: &Gguf) -> Result<(), dllm_rt::Error> {
     let limits = Limits { rows: 16, wanted: 16, guidance: false, threads: 1 };
     Engine::load(gguf, limits, &Options::default(), &mut |_, _| {}).map(|_| ())
+}
+
+/// Runs the command `via` itself on the file at `path`: its exit status and what it wrote to
+/// standard error.
+pub fn spawn(via: Via, path: &Path) -> (Option<i32>, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dllm-rt"));
+    match via {
+        Via::Inspect => command.arg("inspect").arg(path),
+        Via::Tokenize => command.args(["tokenize", "--prompt", "abc", "--model"]).arg(path),
+        Via::Logits => {
+            let out = path.with_extension("f32");
+            let flags = ["logits", "--threads", "1", "--tokens", "1,2,3", "--out"];
+            command.args(flags).arg(out).arg("--model").arg(path)
+        }
+    };
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }

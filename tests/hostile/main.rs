@@ -1,5 +1,5 @@
-//! Broken files: each is refused with a message that names what is wrong with it; none panics,
-//! none allocates more than the file's size plus a constant.
+//! Broken files: each is refused, by the library and by the command, with a message that names what
+//! is wrong with it; none panics, none allocates more than the file's size plus a constant.
 
 mod case;
 mod commands;
@@ -52,29 +52,35 @@ fn broken_files_are_refused_by_name() {
     accept("what the cases are made from", Via::Inspect, &one(layout::small().bytes()));
     accept("a split model", Via::Inspect, &splits::whole());
     for via in [Via::Inspect, Via::Tokenize, Via::Logits] {
-        accept("the tiny model", via, &one(common::tiny::llada().bytes()));
+        let files = one(common::tiny::llada().bytes());
+        accept("the tiny model", via, &files);
+        assert_eq!(commands::spawn(via, &write(&files)).0, Some(0), "the tiny model via {via:?}");
     }
     let failures: Vec<_> = cases.iter().filter_map(|case| check(case).err()).collect();
     assert!(failures.is_empty(), "{} cases:\n{}", failures.len(), failures.join("\n"));
     largest_tables();
 }
 
-/// The case's command refuses it in the expected words, and a command that meets no fault in it
+/// The case's command refuses it in the expected words and with exit status 1, and a command that meets no fault in it
 /// accepts it.
 fn check(case: &Case) -> Result<(), String> {
     let (name, expected) = (&case.name, &case.expected);
     if case.via != Via::Inspect {
         accept(name, Via::Inspect, &case.files);
     }
-    match run(name, case.via, &case.files) {
-        Ok(()) => Err(format!("{name}: accepted")),
-        Err(message) if !message.contains(expected) => {
-            Err(format!("{name}: {message:?} lacks {expected:?}"))
-        }
-        Err(message) if message.contains(char::is_control) => {
-            Err(format!("{name}: {message:?} has a control character"))
-        }
-        Err(_) => Ok(()),
+    let Err(message) = run(name, case.via, &case.files) else {
+        return Err(format!("{name}: accepted"));
+    };
+    if message.contains(char::is_control) {
+        return Err(format!("{name}: {message:?} has a control character"));
+    }
+    let (status, printed) = commands::spawn(case.via, &write(&case.files));
+    if status != Some(1) || !printed.contains(&message) {
+        return Err(format!("{name}: status {status:?}, {printed:?} lacks {message:?}"));
+    }
+    match message.contains(expected) {
+        true => Ok(()),
+        false => Err(format!("{name}: {message:?} lacks {expected:?}")),
     }
 }
 
