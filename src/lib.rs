@@ -1,4 +1,5 @@
-//! dllm-rt runs masked-diffusion language models from GGUF files.
+//! The library behind the program of the same name; its README follows.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 pub mod denoise;
@@ -16,6 +17,8 @@ pub mod vocab;
 
 pub use denoise::{Canvas, Schedule};
 pub use device::Device;
+pub use dllm_arena::count::peak_rss_bytes;
+pub use dllm_arena::{CountingAllocator, Lock, available_bytes};
 pub use engine::{Engine, Options};
 pub use error::Error;
 pub use model::Model;

@@ -1,3 +1,14 @@
 //! The command line.
 #![forbid(unsafe_code)]
-fn main() {}
+
+mod cli;
+
+use std::process::ExitCode;
+
+/// Counts what the engine's threads allocate, for `--verbose` and `--json`.
+#[global_allocator]
+static ALLOCATOR: dllm_rt::CountingAllocator = dllm_rt::CountingAllocator::new();
+
+fn main() -> ExitCode {
+    cli::main(std::env::args_os().skip(1))
+}

@@ -4,6 +4,7 @@
 //! worker touches), the workers (which run it), and `dllm-rt plan` (which prints it).
 
 mod buffers;
+mod items;
 mod operators;
 mod weights;
 

@@ -35,8 +35,14 @@ pub(super) struct Scratch {
 impl Scratch {
     /// For up to `candidates_max`.
     pub(super) fn new(candidates_max: usize) -> Scratch {
-        Scratch { keys: vec![0.0; candidates_max].into(), order: vec![0; candidates_max].into() }
+        Scratch { keys: touched(0.0, candidates_max), order: touched(0, candidates_max) }
     }
+}
+
+/// `count` times `value`, written now: memory that is only promised would fault in a step.
+pub(super) fn touched<T: Copy>(value: T, count: usize) -> Box<[T]> {
+    // An allocation of known zeros may be left to the system, so the value is hidden.
+    std::iter::repeat_n(std::hint::black_box(value), count).collect()
 }
 
 impl Pick {

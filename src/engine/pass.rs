@@ -4,9 +4,10 @@ use super::{Engine, StepStats};
 use crate::denoise::{Canvas, ModelFacts, Progress, Schedule, Wanted};
 use crate::error::Error;
 use crate::sample::{Choice, Rule};
-use crate::step::Job;
-use crate::team::{Counters, run};
+use crate::step::{Job, run};
+use crate::team::Counters;
 use dllm_arena::Leader;
+use dllm_cpu::FloatEnv;
 use dllm_cpu::dtype::PANEL_ROWS;
 use std::time::Instant;
 
@@ -37,13 +38,16 @@ impl Engine {
         schedule: &Schedule,
         facts: &ModelFacts,
     ) -> Result<Canvas, Error> {
+        let _env = FloatEnv::enter();
         let canvas = Canvas::new(prompt, schedule, facts)?;
         self.check_rows(canvas.ids().len())?;
         if schedule.cfg_scale() > 0.0 && !self.limits.guidance {
             return Err(Error::GuidanceNotPlanned);
         }
         let holes = prompt.iter().filter(|id| **id == facts.mask_token).count();
-        let (wanted, wanted_max) = (schedule.wanted_max(holes), self.limits.wanted);
+        let rows = if self.full_logits { canvas.ids().len() } else { 0 };
+        let wanted = schedule.wanted_max(holes).max(rows);
+        let wanted_max = self.limits.wanted;
         if wanted > wanted_max {
             return Err(Error::WantedTooMany { wanted, wanted_max });
         }
@@ -56,18 +60,20 @@ impl Engine {
     /// where it is too long for this one.
     pub fn step<'c>(&mut self, canvas: &'c mut Canvas) -> Progress<'c> {
         let start = Instant::now();
+        let _env = FloatEnv::enter();
         let (rule, step, rows) = (*canvas.rule(), canvas.step_index(), canvas.ids().len());
-        let wanted = self.place_wanted(canvas.plan_step());
-        if wanted > 0 {
+        let chosen = self.place_wanted(canvas.plan_step());
+        if chosen > 0 {
+            let wanted = if self.full_logits { self.place_others(chosen, rows) } else { chosen };
             if rule.cfg_scale > 0.0 {
                 self.place_ids(canvas.unconditional_ids());
-                self.pass(rows, wanted, true, None);
+                self.pass(rows, (wanted, chosen), true, None);
             }
             self.place_ids(canvas.ids());
-            self.pass(rows, wanted, false, Some((rule, step)));
+            self.pass(rows, (wanted, chosen), false, Some((rule, step)));
         }
         let choices = self.ports.choices;
-        let choices = &leader(&mut self.leader).slot::<Choice>(choices)[..wanted];
+        let choices = &leader(&mut self.leader).slot::<Choice>(choices)[..chosen];
         let progress = canvas.commit(choices);
         self.stats.record_step(start.elapsed().as_secs_f64() * 1e3);
         progress
@@ -93,7 +99,7 @@ impl Engine {
         self.place_ids(ids);
         let slot = leader(&mut self.leader).slot_mut::<u32>(self.ports.wanted);
         slot[..wanted].copy_from_slice(rows);
-        self.pass(ids.len(), wanted, false, None);
+        self.pass(ids.len(), (wanted, 0), false, None);
         let stride = vocab.next_multiple_of(PANEL_ROWS);
         let values = leader(&mut self.leader).slot::<f32>(self.ports.logits);
         Ok(Logits { values: &values[..wanted * stride], vocab, stride })
@@ -107,6 +113,14 @@ impl Engine {
     /// Times and counts since [`Engine::reset_stats`].
     pub fn stats(&self) -> &StepStats {
         &self.stats
+    }
+
+    /// Milliseconds a pass by operator, those of all layers together, the slowest first. Allocates.
+    pub fn operator_ms(&self) -> Vec<(String, f64)> {
+        let mut totals = self.operators.totals(self.stats.operators_ms());
+        let passes = self.stats.passes.max(1) as f64;
+        totals.iter_mut().for_each(|(_, ms)| *ms /= passes);
+        totals
     }
 
     /// Starts counters and times anew.
@@ -127,6 +141,12 @@ impl Engine {
     #[doc(hidden)]
     pub fn poison(&mut self, pattern: u32) {
         leader(&mut self.leader).poison(pattern);
+    }
+
+    /// Computes the logits of every position at each step, as other runtimes do: for comparing
+    /// times, no token changes. The limits must allow as many wanted rows as a canvas has.
+    pub fn set_full_logits(&mut self, on: bool) {
+        self.full_logits = on;
     }
 
     /// Makes every worker allocate in each pass, which the counters must show. For tests.
@@ -158,20 +178,39 @@ impl Engine {
         wanted.len()
     }
 
+    /// Adds rows that no position wants, until there are `rows` of them.
+    fn place_others(&mut self, chosen: usize, rows: usize) -> usize {
+        let slot = leader(&mut self.leader).slot_mut::<u32>(self.ports.wanted);
+        let (wanted, others) = slot[..rows].split_at_mut(chosen);
+        // Wanted rows rise with their positions.
+        let unwanted = (0..rows as u32).filter(|row| wanted.binary_search(row).is_err());
+        for (to, row) in others.iter_mut().zip(unwanted) {
+            *to = row;
+        }
+        rows
+    }
+
     /// Runs the operator list on all workers, this thread among them.
-    fn pass(&mut self, rows: usize, wanted: usize, guide: bool, sampling: Option<(Rule, u32)>) {
+    fn pass(
+        &mut self,
+        rows: usize,
+        (wanted, chosen): (usize, usize),
+        guide: bool,
+        sampling: Option<(Rule, u32)>,
+    ) {
         let ops = self.program.ops().len();
         // Without sampling the last operator, which chooses tokens, is left out.
         let ops = if sampling.is_some() { ops } else { ops - 1 };
-        let job = Job { rows, wanted, guide, sampling, last_op: ops - 1, canary: self.canary };
+        let last_op = ops - 1;
+        let job = Job { rows, wanted, chosen, guide, sampling, last_op, canary: self.canary };
         let Some(team) = &self.team else { unreachable!("the team is there until drop") };
-        let split = self.stats.split_mut();
+        let stats = &mut self.stats;
         let mut before = Instant::now();
         let step = leader(&mut self.leader).begin(job, 0..ops);
         run(step, &self.program, team.report(0), |op, program| {
             let now = Instant::now();
             let ms = now.duration_since(before).as_secs_f64() * 1e3;
-            split.add(program.ops()[op].split, ms);
+            stats.record_operator(op, program.ops()[op].split, ms);
             before = now;
         });
         self.stats.passes += 1;

@@ -193,6 +193,35 @@ impl Vocab {
     /// # Errors
     /// A bad role, a template that is missing or fails, a byte that no token spells.
     pub fn encode_chat(&self, messages: &[Message]) -> Result<Vec<u32>, Fault> {
+        self.encode_chat_with(messages, &mut |text, ids| self.push_text(text, ids))
+    }
+
+    /// As [`Vocab::encode_chat`], where every `marker` in the messages becomes the token `mask`:
+    /// a hole to fill.
+    ///
+    /// # Errors
+    /// As [`Vocab::encode_chat`].
+    pub fn encode_chat_holes(
+        &self,
+        messages: &[Message],
+        marker: char,
+        mask: u32,
+    ) -> Result<Vec<u32>, Fault> {
+        self.encode_chat_with(messages, &mut |text, ids| {
+            for (index, piece) in text.split(marker).enumerate() {
+                ids.extend((index > 0).then_some(mask));
+                self.push_text(piece, ids)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The conversation's ids; `push` adds those of a stretch of text between control tokens.
+    fn encode_chat_with(
+        &self,
+        messages: &[Message],
+        push: &mut dyn FnMut(&str, &mut Vec<u32>) -> Result<(), Fault>,
+    ) -> Result<Vec<u32>, Fault> {
         let (rendered, shield) = self.render(messages)?;
         let mut ids = Vec::new();
         self.control.split(&rendered, |piece| match piece {
@@ -200,7 +229,7 @@ impl Vocab {
                 ids.push(id);
                 Ok(())
             }
-            Piece::Text(text) => self.push_text(&shield.uncover(text), &mut ids),
+            Piece::Text(text) => push(&shield.uncover(text), &mut ids),
         })?;
         Ok(self.with_bos(ids))
     }

@@ -35,7 +35,7 @@ fn the_choice_of_kernels_agrees_with_the_operating_system() {
 #[test]
 fn kernels_that_the_cpu_lacks_are_refused() {
     let chosen: Vec<&str> = Kernels::all().map(Kernels::name).collect();
-    for name in NAMES {
+    for &name in NAMES {
         assert_eq!(Kernels::by_name(name).is_some(), chosen.contains(&name), "{name}");
     }
     assert!(Kernels::by_name("avx9").is_none());

@@ -1,0 +1,33 @@
+//! `inspect`: what a GGUF file holds.
+
+use crate::cli::args::FilePath;
+use crate::cli::failure::Failure;
+use crate::cli::{End, output};
+use argh::FromArgs;
+use dllm_rt::gguf::{self, inspect};
+
+/// Prints a GGUF file's metadata, the number and size of its tensors by type, and every tensor's
+/// type and shape. Any GGUF file will do; any part of a split one opens all of it.
+#[derive(FromArgs, Debug)]
+#[argh(subcommand, name = "inspect")]
+pub struct Inspect {
+    /// the GGUF file
+    #[argh(positional)]
+    path: FilePath,
+    /// print one JSON object
+    #[argh(switch)]
+    json: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Whatever is wrong with the file.
+pub fn run(command: &Inspect) -> Result<End, Failure> {
+    let gguf = gguf::open(&command.path.0)?;
+    output::results(|out| match command.json {
+        true => inspect::write_json(&gguf, out),
+        false => inspect::write_text(&gguf, out),
+    })?;
+    Ok(End::Done)
+}

@@ -1,0 +1,31 @@
+//! Commands and flags that are known but not part of this version.
+
+use crate::cli::failure::Failure;
+
+/// The commands that there are.
+pub const COMMANDS: [&str; 6] = ["run", "tokenize", "detokenize", "inspect", "logits", "plan"];
+const COMMANDS_LATER: [&str; 6] = ["bench", "profile", "serve", "batch", "doctor", "eval"];
+
+/// Refuses a command that a later version will have, whatever follows it.
+///
+/// # Errors
+/// [`Failure::Later`].
+pub fn refuse_command(args: &[String]) -> Result<(), Failure> {
+    match args.first() {
+        Some(first) if COMMANDS_LATER.contains(&first.as_str()) => {
+            Err(Failure::Later(format!("command `{first}`")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses the first of the flags that was given.
+///
+/// # Errors
+/// [`Failure::Later`].
+pub fn refuse_flags(flags: &[(&str, bool)]) -> Result<(), Failure> {
+    match flags.iter().find(|(_, given)| *given) {
+        Some((flag, _)) => Err(Failure::Later(format!("`{flag}`"))),
+        None => Ok(()),
+    }
+}

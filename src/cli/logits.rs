@@ -1,0 +1,93 @@
+//! `logits`: one forward pass.
+
+use crate::cli::args::{FilePath, Ids};
+use crate::cli::failure::Failure;
+use crate::cli::flags::model_command;
+use crate::cli::{End, output, session};
+use dllm_rt::model::Config;
+use dllm_rt::{Error, Limits, Model, gguf};
+use serde_json::json;
+use std::io::{self, Write};
+use std::path::Path;
+
+model_command! {
+    /// Computes one forward pass and writes the logits as raw little-endian f32, rows by
+    /// vocabulary, as the model gives them (of a Dream model not shifted).
+    #[argh(subcommand, name = "logits")]
+    pub struct Logits {
+        /// the token ids, separated by commas; taken as they are
+        #[argh(option, arg_name = "ids")]
+        tokens: Ids,
+        /// the positions whose logits to write, in this order (default: all)
+        #[argh(option, arg_name = "positions")]
+        rows: Option<Ids>,
+        /// where to write; - is standard output. A file is whole or as it was before
+        #[argh(option, arg_name = "path")]
+        out: FilePath,
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A model, ids or rows that cannot be used, a file that cannot be written.
+pub fn run(command: &Logits) -> Result<End, Failure> {
+    let flags = command.model_flags();
+    let (path, options) = (flags.path()?, flags.options()?);
+    let ids = &command.tokens.0;
+    if ids.is_empty() {
+        return Err(Failure::Usage("--tokens is empty; give at least one id".into()));
+    }
+    let all = || (0..ids.len() as u32).collect();
+    let rows: Vec<u32> = command.rows.as_ref().map_or_else(all, |rows| rows.0.clone());
+    if rows.is_empty() {
+        return Err(Failure::Usage("--rows is empty; give at least one position".into()));
+    }
+    let to_stdout = command.out.0 == Path::new("-");
+    if to_stdout && command.json {
+        return Err(Failure::Usage("--out - and --json both write to standard output".into()));
+    }
+    if !to_stdout {
+        output::check_target(&command.out.0)?;
+    }
+    let gguf = gguf::open(path)?;
+    check(ids, &rows, &Model::from_gguf(&gguf)?.config)?;
+    let mut wanted = rows.clone();
+    wanted.sort_unstable();
+    wanted.dedup();
+    let threads = flags.threads();
+    let limits = Limits { rows: ids.len(), wanted: wanted.len(), guidance: false, threads };
+    let mut engine = session::load(&gguf, limits, &options, &flags)?;
+    let logits: Vec<&[f32]> = engine.logits(ids, &wanted)?.rows().collect();
+    // Every row asked for is among the wanted ones.
+    let asked = || rows.iter().filter_map(|row| wanted.binary_search(row).ok());
+    let write = |out: &mut dyn Write| asked().try_for_each(|at| write_row(out, logits[at]));
+    if to_stdout {
+        output::results(|out| write(out))?;
+    } else {
+        output::file(&command.out.0, write)?;
+    }
+    if command.json {
+        let vocab = logits.first().map_or(0, |row| row.len());
+        let out = command.out.0.display().to_string();
+        output::json(&json!({ "rows": rows.len(), "vocab": vocab, "out": out }))?;
+    }
+    Ok(End::Done)
+}
+
+/// Refuses before anything is loaded what the engine would refuse after it.
+fn check(ids: &[u32], rows: &[u32], config: &Config) -> Result<(), Failure> {
+    session::check_context(ids.len(), config)?;
+    let vocab = config.vocab;
+    if let Some(position) = ids.iter().position(|id| *id as usize >= vocab) {
+        return Err(Error::Token { position, token: ids[position], vocab }.into());
+    }
+    match rows.iter().find(|row| **row as usize >= ids.len()) {
+        Some(row) => Err(Error::Row { row: *row, rows: ids.len() }.into()),
+        None => Ok(()),
+    }
+}
+
+fn write_row(out: &mut dyn Write, row: &[f32]) -> io::Result<()> {
+    row.iter().try_for_each(|value| out.write_all(&value.to_le_bytes()))
+}

@@ -1,0 +1,125 @@
+//! The command line: one file a sub-command, one folder for `run`.
+//!
+//! Results go to standard output, everything else to standard error. The exit status is 0 for
+//! done, 1 for an error that names its cause, 2 for wrong usage, 130 after an interrupt.
+
+mod args;
+mod detokenize;
+mod failure;
+mod flags;
+mod holes;
+mod inspect;
+mod later;
+mod logits;
+mod output;
+mod plan;
+mod prompt;
+mod run;
+mod session;
+mod tokenize;
+
+use argh::FromArgs;
+use failure::Failure;
+use std::ffi::OsString;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// What a shell sees after wrong usage.
+const USAGE: u8 = 2;
+/// What a shell sees after an interrupt: 128 and the number of SIGINT.
+const INTERRUPTED: u8 = 130;
+
+/// Runs masked-diffusion language models from GGUF files.
+#[derive(FromArgs, Debug)]
+struct Arguments {
+    /// print the version
+    #[argh(switch)]
+    version: bool,
+    #[argh(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(FromArgs, Debug)]
+#[argh(subcommand)]
+enum Command {
+    Run(Box<run::Run>),
+    Tokenize(tokenize::Tokenize),
+    Detokenize(detokenize::Detokenize),
+    Inspect(inspect::Inspect),
+    Logits(logits::Logits),
+    Plan(plan::PlanCommand),
+}
+
+/// How a command that did not fail ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// With all that was asked for.
+    Done,
+    /// Before, because the user said so; what there was is printed.
+    Interrupted,
+}
+
+/// Runs the command that `args`, without the program's name, ask for.
+pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
+    let args: Vec<String> = args.map(args::escape).collect();
+    let result = later::refuse_command(&args).and_then(|()| parse(&args)).and_then(execute);
+    match result {
+        Ok(End::Done) => ExitCode::SUCCESS,
+        Ok(End::Interrupted) => ExitCode::from(INTERRUPTED),
+        // Nobody reads on, so nothing is missing.
+        Err(Failure::BrokenPipe) => ExitCode::SUCCESS,
+        Err(failure @ Failure::Usage(_)) => {
+            output::say(&format!("dllm-rt: {failure}"));
+            ExitCode::from(USAGE)
+        }
+        Err(failure) => {
+            output::say(&format!("dllm-rt: {}", args::one_line(&failure.to_string())));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The command, or `None` where help or the version was asked for and printed.
+fn parse(args: &[String]) -> Result<Option<Command>, Failure> {
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let arguments = match Arguments::from_args(&["dllm-rt"], &words) {
+        Ok(arguments) => arguments,
+        Err(exit) if exit.status.is_ok() => {
+            output::results(|out| writeln!(out, "{}", exit.output.trim_end()))?;
+            return Ok(None);
+        }
+        Err(exit) => return Err(usage(args, exit.output.trim_end())),
+    };
+    if arguments.version {
+        output::results(|out| writeln!(out, "dllm-rt {}", env!("CARGO_PKG_VERSION")))?;
+        return Ok(None);
+    }
+    match arguments.command {
+        Some(command) => Ok(Some(command)),
+        None => Err(usage(args, "no command given")),
+    }
+}
+
+fn usage(args: &[String], message: &str) -> Failure {
+    let command = match args.first() {
+        Some(first) if later::COMMANDS.contains(&first.as_str()) => format!("{first} "),
+        _ => String::new(),
+    };
+    let message = match args.iter().position(|arg| args::is_escaped(arg)) {
+        Some(at) if message.contains('\0') => format!("argument {} is not UTF-8", at + 1),
+        _ => message.to_owned(),
+    };
+    Failure::Usage(format!("{message}\nTry `dllm-rt {command}--help`."))
+}
+
+fn execute(command: Option<Command>) -> Result<End, Failure> {
+    match command {
+        None => Ok(End::Done),
+        Some(Command::Run(command)) => run::run(*command),
+        Some(Command::Tokenize(command)) => tokenize::run(&command),
+        Some(Command::Detokenize(command)) => detokenize::run(&command),
+        Some(Command::Inspect(command)) => inspect::run(&command),
+        Some(Command::Logits(command)) => logits::run(&command),
+        Some(Command::Plan(command)) => plan::run(&command),
+    }
+}

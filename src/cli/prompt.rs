@@ -1,0 +1,185 @@
+//! Where a prompt comes from, and its token ids.
+
+use crate::cli::args::{FilePath, Ids, Text};
+use crate::cli::failure::Failure;
+use crate::cli::holes::{self, Piece};
+use dllm_rt::vocab::{self, Message, Special, Vocab};
+use std::fs::File;
+use std::io::{self, IsTerminal, Read};
+
+/// The most bytes of a text: 64 a position of the longest canvas.
+const TEXT_BYTES_MAX: u64 = 64 << 20;
+
+/// The flags that say what the prompt is.
+#[derive(Clone, Copy, Debug)]
+pub struct PromptFlags<'a> {
+    /// `--prompt`
+    pub prompt: Option<&'a Text>,
+    /// `--prompt-file`
+    pub file: Option<&'a FilePath>,
+    /// `--messages`
+    pub messages: Option<&'a FilePath>,
+    /// `--tokens`
+    pub tokens: Option<&'a Ids>,
+    /// `--system`
+    pub system: Option<&'a Text>,
+    /// `--no-chat`
+    pub no_chat: bool,
+    /// `--special`
+    pub special: bool,
+    /// `--holes`
+    pub holes: bool,
+}
+
+/// A prompt that has been read and not yet encoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Prompt {
+    /// Ids as they are.
+    Tokens(Vec<u32>),
+    /// Text as it is, with or without control tokens in it.
+    Plain(String, Special),
+    /// Turns for the chat template.
+    Chat(Vec<Message>),
+}
+
+impl PromptFlags<'_> {
+    /// Reads the prompt.
+    ///
+    /// # Errors
+    /// More than one source or none, flags that do not go together, a file that cannot be read.
+    pub fn read(&self) -> Result<Prompt, Failure> {
+        self.check()?;
+        if let Some(tokens) = self.tokens {
+            return Ok(Prompt::Tokens(tokens.0.clone()));
+        }
+        if let Some(file) = self.messages {
+            let turns = vocab::parse_messages(&read_file(file)?)?;
+            return Ok(Prompt::Chat(self.with_system(turns)?));
+        }
+        let text = match (self.prompt, self.file) {
+            (Some(text), _) => text.0.clone(),
+            (None, Some(file)) => read_file(file)?,
+            (None, None) => read_stdin()?,
+        };
+        if self.no_chat {
+            let special = if self.special { Special::Parse } else { Special::AsText };
+            return Ok(Prompt::Plain(text, special));
+        }
+        Ok(Prompt::Chat(self.with_system(vec![message("user", &text)])?))
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        let given = [
+            ("--prompt", self.prompt.is_some()),
+            ("--prompt-file", self.file.is_some()),
+            ("--messages", self.messages.is_some()),
+            ("--tokens", self.tokens.is_some()),
+        ];
+        let given: Vec<&str> = given.iter().filter(|(_, given)| *given).map(|(f, _)| *f).collect();
+        let usage = |message: String| Err(Failure::Usage(message));
+        if given.len() > 1 {
+            return usage(format!("{} exclude each other; give one", given.join(" and ")));
+        }
+        if given.is_empty() && io::stdin().is_terminal() {
+            let message = "no prompt: give --prompt, --prompt-file, --messages or --tokens, or \
+                           pipe one into standard input";
+            return usage(message.into());
+        }
+        let plain = self.no_chat || self.tokens.is_some();
+        if self.special && (!self.no_chat || self.tokens.is_some()) {
+            return usage("--special is for the text of --no-chat".into());
+        }
+        if self.system.is_some() && plain {
+            return usage("--system is for chat; leave out --no-chat and --tokens".into());
+        }
+        if self.messages.is_some() && self.no_chat {
+            return usage("--messages are chat turns; leave out --no-chat".into());
+        }
+        if self.holes && self.tokens.is_some() {
+            return usage("--holes is for text; in --tokens the mask token's id is a hole".into());
+        }
+        Ok(())
+    }
+
+    fn with_system(&self, mut turns: Vec<Message>) -> Result<Vec<Message>, Failure> {
+        if let Some(system) = self.system {
+            if turns.first().is_some_and(|turn| turn.role == "system") {
+                return Err(Failure::TwoSystems);
+            }
+            turns.insert(0, message("system", &system.0));
+        }
+        Ok(turns)
+    }
+}
+
+impl Prompt {
+    /// The token ids; `mask` is the mask token where `[[n]]` in the text is a hole.
+    ///
+    /// # Errors
+    /// A text or conversation that cannot be encoded, a hole that cannot be.
+    pub fn encode(self, vocab: &Vocab, mask: Option<u32>) -> Result<Vec<u32>, Failure> {
+        match (self, mask) {
+            (Prompt::Tokens(ids), _) => Ok(ids),
+            (Prompt::Plain(text, special), None) => Ok(vocab.encode_prompt(&text, special)?),
+            (Prompt::Plain(text, special), Some(mask)) => plain(vocab, &text, special, mask),
+            (Prompt::Chat(turns), None) => Ok(vocab.encode_chat(&turns)?),
+            (Prompt::Chat(turns), Some(mask)) => chat(vocab, turns, mask),
+        }
+    }
+}
+
+/// One turn.
+pub fn message(role: &str, content: &str) -> Message {
+    Message { role: role.into(), content: content.into() }
+}
+
+fn plain(vocab: &Vocab, text: &str, special: Special, mask: u32) -> Result<Vec<u32>, Failure> {
+    let mut ids = Vec::new();
+    for (index, piece) in holes::pieces(text)?.into_iter().enumerate() {
+        match piece {
+            // The first piece is a text, if an empty one; a BOS comes before it.
+            Piece::Text(text) if index == 0 => ids = vocab.encode_prompt(text, special)?,
+            Piece::Text(text) => ids.extend(vocab.encode(text, special)?),
+            Piece::Hole(count) => ids.extend(std::iter::repeat_n(mask, count)),
+        }
+    }
+    Ok(ids)
+}
+
+fn chat(vocab: &Vocab, mut turns: Vec<Message>, mask: u32) -> Result<Vec<u32>, Failure> {
+    let marker = ('\u{e000}'..='\u{f8ff}')
+        .find(|marker| turns.iter().all(|turn| !turn.content.contains(*marker)))
+        .ok_or_else(|| Failure::Hole("the messages use every private-use character".into()))?;
+    for turn in &mut turns {
+        turn.content = holes::marked(&turn.content, marker)?;
+    }
+    Ok(vocab.encode_chat_holes(&turns, marker, mask)?)
+}
+
+fn read_file(path: &FilePath) -> Result<String, Failure> {
+    let failed = |cause| Failure::file("read", &path.0, cause);
+    let file = File::open(&path.0).map_err(failed)?;
+    read_text(file, &format!("`{}`", path.0.display()), failed)
+}
+
+fn read_stdin() -> Result<String, Failure> {
+    let failed = |cause| Failure::File { doing: "read standard input".into(), cause };
+    let text = read_text(io::stdin().lock(), "standard input", failed)?;
+    if text.is_empty() { Err(Failure::NoInput) } else { Ok(text) }
+}
+
+fn read_text(
+    from: impl Read,
+    name: &str,
+    failed: impl Fn(io::Error) -> Failure,
+) -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    from.take(TEXT_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > TEXT_BYTES_MAX {
+        return Err(Failure::TextTooLong { name: name.into(), bytes_max: TEXT_BYTES_MAX });
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let offset = error.utf8_error().valid_up_to();
+        Failure::Encoding { name: name.into(), offset }
+    })
+}

@@ -1,0 +1,102 @@
+//! The text of a canvas.
+
+use crate::cli::failure::Failure;
+use crate::cli::session::Session;
+use dllm_rt::Canvas;
+use dllm_rt::vocab::Show;
+use serde::Serialize;
+use std::fmt;
+
+/// Why an answer ends where it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Finish {
+    /// At an end-of-text or end-of-turn token, or before a stop text.
+    Stop,
+    /// With the canvas.
+    Length,
+    /// At an interrupt.
+    Interrupt,
+}
+
+/// The text that a canvas holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The generated part up to its end, masks left out; of a canvas without one the whole canvas.
+    pub text: String,
+    /// Why it ends there.
+    pub finish: Finish,
+}
+
+impl Answer {
+    /// The answer on `canvas`, cut before the first of `stops` in it.
+    ///
+    /// # Errors
+    /// Those of decoding.
+    pub fn new(
+        session: &Session,
+        canvas: &Canvas,
+        stops: &[&str],
+        interrupted: bool,
+    ) -> Result<Answer, Failure> {
+        let generated = &canvas.ids()[canvas.prompt_len()..];
+        let (text, has_ended) = if generated.is_empty() {
+            (text(session, canvas.ids())?, false)
+        } else {
+            let end = generated.iter().position(|id| session.is_end(*id));
+            let text = text(session, &generated[..end.unwrap_or(generated.len())])?;
+            let cut = stops.iter().filter_map(|stop| text.find(stop)).min();
+            let kept = text[..cut.unwrap_or(text.len())].to_owned();
+            (kept, end.is_some() || cut.is_some())
+        };
+        let finish = match (interrupted, has_ended) {
+            (true, _) => Finish::Interrupt,
+            (false, true) => Finish::Stop,
+            (false, false) => Finish::Length,
+        };
+        Ok(Answer { text, finish })
+    }
+}
+
+/// What a hole of the prompt was filled with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Filled {
+    /// Its first position on the canvas.
+    pub position: usize,
+    /// The ids in it.
+    pub tokens: Vec<u32>,
+    /// Their text, masks left out.
+    pub text: String,
+}
+
+impl fmt::Display for Filled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "hole at position {}: {:?}", self.position, self.text)
+    }
+}
+
+/// The prompt's holes, adjacent masks as one.
+///
+/// # Errors
+/// Those of decoding.
+pub fn holes(session: &Session, prompt: &[u32], canvas: &Canvas) -> Result<Vec<Filled>, Failure> {
+    let mask = session.facts.mask_token;
+    let mut holes = Vec::new();
+    let mut position = 0;
+    for run in prompt.chunk_by(|a, b| (*a == mask) == (*b == mask)) {
+        if run.contains(&mask) {
+            let tokens = canvas.ids()[position..position + run.len()].to_vec();
+            holes.push(Filled { position, text: text(session, &tokens)?, tokens });
+        }
+        position += run.len();
+    }
+    Ok(holes)
+}
+
+/// Text of ids; masks, control tokens and rows of the model that are no token are left out.
+pub fn text(session: &Session, ids: &[u32]) -> Result<String, Failure> {
+    let is_token = |id: &u32| (*id as usize) < session.vocab.token_count();
+    let is_text = |id: &u32| *id != session.facts.mask_token && is_token(id);
+    let ids: Vec<u32> = ids.iter().copied().filter(is_text).collect();
+    Ok(session.vocab.decode_text(&ids, Show::TextOnly)?)
+}

@@ -1,0 +1,138 @@
+//! A chat in the terminal: a line is a turn.
+
+use super::answer::Answer;
+use super::generate::{self, Watchers};
+use super::interrupt::Interrupt;
+use super::watch::Watch;
+use super::{Run, report};
+use crate::cli::failure::Failure;
+use crate::cli::flags::ModelFlags;
+use crate::cli::output::{self, Progress};
+use crate::cli::prompt::message;
+use crate::cli::session::{self, Session};
+use crate::cli::{End, args};
+use dllm_rt::vocab::Message;
+use dllm_rt::{Engine, Limits, Schedule};
+use std::io::{self, BufRead, IsTerminal, Read, Write};
+
+/// Longest conversation in tokens, where the model's context is longer: the arena is planned for
+/// it at the start, and an 8B model's buffers take under 1 GiB then.
+const ROWS_MAX: usize = 4096;
+/// Longest line in bytes: 64 a token of the longest conversation.
+const LINE_BYTES_MAX: u64 = 64 * ROWS_MAX as u64;
+
+/// Runs the chat until end of input, `/exit` or an interrupt at the prompt.
+///
+/// # Errors
+/// Flags or a model that cannot be used; input that cannot be read.
+pub fn run(command: &Run, flags: &ModelFlags) -> Result<End, Failure> {
+    let (path, options) = (flags.path()?, flags.options()?);
+    let session = Session::open(path, flags.mask_token)?;
+    let schedule = Schedule::new(session.kind(), &command.settings())?;
+    let generated = schedule.gen_length() as usize;
+    session::check_context(generated + 1, &session.config)?;
+    let rows = session.config.context.min(ROWS_MAX.max(2 * generated));
+    let limits = Limits { rows, ..super::limits(command, &schedule, rows, 0, flags) };
+    let mut engine = session::load(&session.gguf, limits, &options, flags)?;
+    engine.set_full_logits(command.full_logits);
+    let interrupt = Interrupt::listen()?;
+    let mut chat = Chat { command, session: &session, schedule, turns: Vec::new() };
+    chat.clear();
+    loop {
+        // Nothing is to be saved here, so that an interrupt ends the process.
+        interrupt.set(true);
+        let Some(line) = read_line()? else { return Ok(End::Done) };
+        interrupt.set(false);
+        match line.trim() {
+            "" => {}
+            "/exit" => return Ok(End::Done),
+            "/clear" => chat.clear(),
+            _ => match chat.answer(&line, &mut engine, &interrupt) {
+                Err(failure @ Failure::BrokenPipe) => return Err(failure),
+                Err(failure) => output::say(&args::one_line(&failure.to_string())),
+                Ok(()) => {}
+            },
+        }
+    }
+}
+
+struct Chat<'a> {
+    command: &'a Run,
+    session: &'a Session,
+    schedule: Schedule,
+    turns: Vec<Message>,
+}
+
+impl Chat<'_> {
+    fn clear(&mut self) {
+        let system = self.command.system.as_ref();
+        self.turns = system.map(|text| message("system", &text.0)).into_iter().collect();
+    }
+
+    /// Answers one turn. A turn that cannot be answered is forgotten.
+    fn answer(
+        &mut self,
+        line: &str,
+        engine: &mut Engine,
+        interrupt: &Interrupt,
+    ) -> Result<(), Failure> {
+        self.turns.push(message("user", line));
+        match self.generate(engine, interrupt) {
+            Ok(text) => {
+                self.turns.push(message("assistant", &text));
+                Ok(())
+            }
+            Err(failure) => {
+                self.turns.pop();
+                Err(failure)
+            }
+        }
+    }
+
+    fn generate(&self, engine: &mut Engine, interrupt: &Interrupt) -> Result<String, Failure> {
+        let Chat { command, session, schedule, turns } = self;
+        let prompt = session.vocab.encode_chat(turns)?;
+        let (rows, rows_max) =
+            (prompt.len() + schedule.gen_length() as usize, engine.limits().rows);
+        if rows > rows_max {
+            let message = format!("the conversation is full ({rows} of {rows_max} tokens): /clear");
+            return Err(Failure::Usage(message));
+        }
+        let mut canvas = engine.canvas(&prompt, schedule, &session.facts)?;
+        let mut watchers = Watchers {
+            trace: None,
+            watch: command.watch.then(|| Watch::new(session)),
+            progress: Progress::steps(!command.watch),
+        };
+        let outcome = generate::generate(engine, &mut canvas, interrupt, &mut watchers)?;
+        watchers.finish();
+        let answer = Answer::new(session, &canvas, &command.stops(), outcome.interrupted)?;
+        if command.verbose {
+            report::say(engine, &outcome);
+        }
+        output::results(|out| writeln!(out, "{}", answer.text))?;
+        Ok(answer.text)
+    }
+}
+
+/// The next line without its end; `None` at the end of input.
+fn read_line() -> Result<Option<String>, Failure> {
+    if io::stdin().is_terminal() {
+        let _ = write!(io::stderr(), "> ");
+    }
+    let failed = |cause| Failure::File { doing: "read standard input".into(), cause };
+    let mut bytes = Vec::new();
+    let mut input = io::stdin().lock().take(LINE_BYTES_MAX);
+    if input.read_until(b'\n', &mut bytes).map_err(failed)? == 0 {
+        return Ok(None);
+    }
+    if bytes.len() as u64 == LINE_BYTES_MAX {
+        let name = "the line".into();
+        return Err(Failure::TextTooLong { name, bytes_max: LINE_BYTES_MAX });
+    }
+    let line = String::from_utf8(bytes).map_err(|error| {
+        let offset = error.utf8_error().valid_up_to();
+        Failure::Encoding { name: "the line".into(), offset }
+    })?;
+    Ok(Some(line.trim_end_matches(['\n', '\r']).to_owned()))
+}

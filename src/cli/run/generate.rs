@@ -1,0 +1,77 @@
+//! The loop over steps, with whoever looks on.
+
+use super::interrupt::Interrupt;
+use super::watch::Watch;
+use crate::cli::failure::Failure;
+use crate::cli::output::Progress;
+use dllm_rt::team::Counters;
+use dllm_rt::{Canvas, Engine};
+use std::time::Instant;
+
+/// What is done after every step.
+pub struct Watchers<'a> {
+    /// The canvas after every step so far.
+    pub trace: Option<Vec<Vec<u32>>>,
+    /// The live canvas.
+    pub watch: Option<Watch<'a>>,
+    /// The progress bar.
+    pub progress: Progress,
+}
+
+impl Watchers<'_> {
+    fn look(&mut self, canvas: &Canvas) -> Result<(), Failure> {
+        let (done, total) = (canvas.step_index(), canvas.steps_total());
+        self.progress.set(u64::from(done), u64::from(total));
+        if let Some(trace) = &mut self.trace {
+            trace.push(canvas.ids().to_vec());
+        }
+        match &mut self.watch {
+            Some(watch) => watch.show(canvas),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes everything off the terminal and gives the trace.
+    pub fn finish(self) -> Option<Vec<Vec<u32>>> {
+        self.trace
+    }
+}
+
+/// How a generation went.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome {
+    /// Whether an interrupt ended it.
+    pub interrupted: bool,
+    /// Seconds of all steps.
+    pub generate_s: f64,
+    /// What the engine's threads did in all steps after the first.
+    pub counters: Counters,
+}
+
+/// Steps until the canvas is done or the user has had enough.
+///
+/// # Errors
+/// Those of the live canvas.
+pub fn generate(
+    engine: &mut Engine,
+    canvas: &mut Canvas,
+    interrupt: &Interrupt,
+    watchers: &mut Watchers<'_>,
+) -> Result<Outcome, Failure> {
+    engine.reset_stats();
+    let start = Instant::now();
+    while !canvas.is_done() && !interrupt.is_pressed() {
+        let is_first = canvas.step_index() == 0;
+        engine.step(canvas);
+        if is_first {
+            // Whatever the first step had to touch for the first time is no step's cost.
+            engine.reset_counters();
+        }
+        watchers.look(canvas)?;
+    }
+    Ok(Outcome {
+        interrupted: !canvas.is_done(),
+        generate_s: start.elapsed().as_secs_f64(),
+        counters: engine.counters(),
+    })
+}

@@ -1,0 +1,32 @@
+//! How many work items an operator has.
+
+use super::{Count, KEY_ITEM, Op, OpKind, Plan, ROW_ITEM};
+use crate::model::Config;
+use dllm_cpu::ops::QUERY_TILE;
+
+impl Plan {
+    /// The rows that `op` has when the canvas is as long and as many rows are wanted as planned.
+    pub fn rows_of(&self, op: &Op) -> usize {
+        match op.count {
+            Count::Canvas => self.limits.rows,
+            Count::Wanted => self.limits.wanted,
+        }
+    }
+
+    /// The work items that the workers claim from `op` then. `config` is the planned model's.
+    pub fn items_of(&self, op: &Op, config: &Config) -> usize {
+        let rows = self.rows_of(op);
+        match &op.kind {
+            OpKind::Embed { .. }
+            | OpKind::Norm { .. }
+            | OpKind::Quantize { .. }
+            | OpKind::Gather { .. } => rows.div_ceil(ROW_ITEM),
+            OpKind::Project { parts, .. } => parts.iter().map(|part| part.matrix.panels()).sum(),
+            OpKind::GateUp { gate, .. } => gate.panels(),
+            OpKind::RopeKeys { .. } => config.kv_heads * (self.row_capacity / KEY_ITEM),
+            OpKind::Attend { .. } => config.heads * rows.div_ceil(QUERY_TILE),
+            OpKind::LmHead { matrix, .. } => matrix.panels(),
+            OpKind::Choose { .. } => rows,
+        }
+    }
+}
