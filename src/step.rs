@@ -117,7 +117,6 @@ impl Program {
     }
 
     /// This worker's part of the operator's one scratch buffer.
-    #[expect(clippy::mut_from_ref, reason = "the phase hands it out once")]
     fn scratch<'p, T: bytemuck::Pod>(&self, phase: &'p Phase<'_>) -> &'p mut [T] {
         phase.scratch(self.ops[phase.index()].access.scratch[0])
     }

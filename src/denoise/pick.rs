@@ -112,7 +112,7 @@ mod tests {
     fn the_most_confident_then_the_lower_position() {
         let confidences = [0.2, 0.9, 0.5, 0.9, 0.5, 0.5];
         let best = |count| among(Pick::Best { count }, &confidences);
-        assert_eq!(best(0), []);
+        assert!(best(0).is_empty());
         assert_eq!(best(1), [1]);
         assert_eq!(best(2), [1, 3]);
         assert_eq!(best(3), [1, 2, 3]);
