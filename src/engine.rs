@@ -1,5 +1,6 @@
 //! A loaded model: load, seal, then run passes and steps.
 
+mod names;
 mod options;
 mod pass;
 mod stats;
@@ -15,9 +16,11 @@ use crate::model::{Config, Model};
 use crate::plan::{CHOICE_BYTES, Limits, Plan, Ports};
 use crate::repack;
 use crate::sample::Choice;
-use crate::step::{Job, Program};
-use crate::team::{self, Team};
-use dllm_arena::{Leader, Region, Sealing, Worker};
+use crate::step::{self, Job, Program};
+use crate::team::{self, Report, Team};
+use dllm_arena::{Leader, Region, Sealing, Step, Worker};
+use dllm_cpu::FloatEnv;
+use names::OperatorNames;
 use std::sync::Arc;
 
 const _: () = assert!(size_of::<Choice>() == CHOICE_BYTES);
@@ -32,6 +35,7 @@ pub struct Engine {
     limits: Limits,
     ports: Ports,
     stats: StepStats,
+    operators: OperatorNames,
     arena_bytes: usize,
     weight_bytes: usize,
     warnings: Vec<String>,
@@ -52,6 +56,8 @@ impl Engine {
         progress: &mut dyn FnMut(usize, usize),
     ) -> Result<Engine, Error> {
         let Device::Cpu = options.device;
+        // Tables and scales are computed here, and threads inherit it.
+        let _env = FloatEnv::enter();
         let kernels = options.kernels()?;
         let model = Model::from_gguf(gguf)?;
         let plan = Plan::new(&model, limits)?;
@@ -64,17 +70,25 @@ impl Engine {
         let Some(program) = Program::new(&plan, &model.config, kernels) else {
             unreachable!("every plan has rotary tables")
         };
+        let Ok(operators) = OperatorNames::new(&program) else {
+            unreachable!("operator names are few and short")
+        };
         let program = Arc::new(program);
         let cpus = options.cpus(plan.limits.threads);
         if options.pin_caller && cpus.first().is_some_and(|cpu| !team::cpus::pin(*cpu)) {
             warnings.push(format!("cannot pin the calling thread to CPU {}", cpus[0]));
         }
-        let team = Team::start(workers, &program, &cpus).map_err(Error::Threads)?;
+        let shared = Arc::clone(&program);
+        let work = move |pass: Step<'_, Job>, report: &Report| {
+            step::run(pass, &shared, report, |_, _| ());
+        };
+        let team = Team::start(workers, &cpus, work).map_err(Error::Threads)?;
         warnings.extend_from_slice(team.warnings());
         Ok(Engine {
             leader: Some(leader),
             team: Some(team),
-            stats: StepStats::default(),
+            stats: StepStats::new(program.ops().len()),
+            operators,
             program,
             limits: plan.limits,
             ports: plan.ports,

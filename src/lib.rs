@@ -1,4 +1,5 @@
-//! dllm-rt runs masked-diffusion language models from GGUF files.
+//! The library behind the program of the same name; its README follows.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 pub mod denoise;

@@ -9,7 +9,7 @@ mod operators;
 mod weights;
 
 pub use buffers::{Act, Buffer, CHOICE_BYTES, Ports, Quantized, Slot};
-pub use operators::{Count, KEY_ITEM, Op, OpKind, Part, Split};
+pub use operators::{Count, KEY_ITEM, Op, OpKind, Part, Split, stage};
 pub use weights::{MatrixPlan, WeightKind, WeightPlan};
 
 use crate::model::Model;

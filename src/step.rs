@@ -11,8 +11,10 @@ mod rows;
 use crate::model::Config;
 use crate::plan::{Count, Op, OpKind, Plan, WeightKind};
 use crate::sample::{self, Rule};
-use dllm_arena::{Phase, Span};
-use dllm_cpu::Kernels;
+use crate::team::Report;
+use dllm_arena::count::{thread_counts, thread_usage};
+use dllm_arena::{Phase, Span, Step};
+use dllm_cpu::{FloatEnv, Kernels};
 
 /// What a pass is told, the same for all workers.
 #[derive(Clone, Copy, Debug)]
@@ -115,7 +117,6 @@ impl Program {
     }
 
     /// This worker's part of the operator's one scratch buffer.
-    #[expect(clippy::mut_from_ref, reason = "the phase hands it out once")]
     fn scratch<'p, T: bytemuck::Pod>(&self, phase: &'p Phase<'_>) -> &'p mut [T] {
         phase.scratch(self.ops[phase.index()].access.scratch[0])
     }
@@ -137,5 +138,31 @@ impl Program {
             let choice = sample::choose(rule, *step, positions[row], logits, guide, scratch);
             item.write(*choices).into_only()[0] = choice;
         }
+    }
+}
+
+/// Runs one worker's part of a pass; `after(operator, program)` is called when all workers have
+/// finished an operator.
+pub fn run(
+    mut step: Step<'_, Job>,
+    program: &Program,
+    report: &Report,
+    mut after: impl FnMut(usize, &Program),
+) {
+    let _env = FloatEnv::enter();
+    let job = step.job();
+    let (counts, usage) = (thread_counts(), thread_usage());
+    if job.canary {
+        std::hint::black_box(Box::new(step.worker()));
+    }
+    while let Some(phase) = step.next_phase() {
+        let index = phase.index();
+        program.run(&phase, &job);
+        if index == job.last_op {
+            // Before the barrier, so that whoever passes it reads this pass's counts.
+            report.add(thread_counts().since(&counts), thread_usage().since(&usage));
+        }
+        drop(phase);
+        after(index, program);
     }
 }

@@ -6,11 +6,8 @@
 
 pub mod cpus;
 
-use crate::step::{Job, Program};
 use crossbeam_utils::CachePadded;
-use dllm_arena::count::{thread_counts, thread_usage};
 use dllm_arena::{Counts, Step, Usage, Worker};
-use dllm_cpu::FloatEnv;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,7 +35,8 @@ pub struct Counters {
 pub struct Report(CachePadded<[AtomicU64; 6]>);
 
 impl Report {
-    fn add(&self, counts: Counts, usage: Usage) {
+    /// Adds what a thread did in a pass.
+    pub fn add(&self, counts: Counts, usage: Usage) {
         let values = [
             counts.allocations,
             counts.frees,
@@ -67,22 +65,22 @@ pub struct Team {
 }
 
 impl Team {
-    /// Starts one thread a worker; worker `i` is pinned to `cpus[i]` where there is one. Pinning
-    /// that the system refuses is a warning.
+    /// Starts one thread a worker, which calls `work` for each step; worker `i` is pinned to
+    /// `cpus[i]` where there is one. Pinning that the system refuses is a warning.
     ///
     /// # Errors
     /// The system starts no more threads.
-    pub fn start(
-        workers: Vec<Worker<Job>>,
-        program: &Arc<Program>,
+    pub fn start<J: Copy + Send + Sync + 'static>(
+        workers: Vec<Worker<J>>,
         cpus: &[usize],
+        work: impl Fn(Step<'_, J>, &Report) + Clone + Send + 'static,
     ) -> io::Result<Team> {
         let reports: Arc<[Report]> = (0..=workers.len()).map(|_| Report::default()).collect();
         let mut team = Team { threads: Vec::new(), reports, warnings: Vec::new() };
         let (sender, pinned) = std::sync::mpsc::channel();
         for mut worker in workers {
             let number = worker.worker();
-            let (program, reports) = (Arc::clone(program), Arc::clone(&team.reports));
+            let (work, reports) = (work.clone(), Arc::clone(&team.reports));
             let (cpu, sender) = (cpus.get(number).copied(), sender.clone());
             let body = move || {
                 let refused = cpu.filter(|cpu| !cpus::pin(*cpu));
@@ -90,7 +88,7 @@ impl Team {
                 let _ = sender.send(refused);
                 drop(sender);
                 while let Some(step) = worker.next_step() {
-                    run(step, &program, &reports[number], |_, _| ());
+                    work(step, &reports[number]);
                 }
             };
             let name = format!("dllm-worker-{number}");
@@ -136,30 +134,5 @@ impl Team {
             // A worker's panic has already reached the leader through the barrier.
             let _ = thread.join();
         }
-    }
-}
-
-/// Runs one worker's part of a step; `after(phase, program)` is called when all workers have
-/// finished a phase.
-pub fn run(
-    mut step: Step<'_, Job>,
-    program: &Program,
-    report: &Report,
-    mut after: impl FnMut(usize, &Program),
-) {
-    let _env = FloatEnv::enter();
-    let job = step.job();
-    let (counts, usage) = (thread_counts(), thread_usage());
-    if job.canary {
-        std::hint::black_box(Box::new(step.worker()));
-    }
-    while let Some(phase) = step.next_phase() {
-        let index = phase.index();
-        program.run(&phase, &job);
-        if index == job.last_op {
-            report.add(thread_counts().since(&counts), thread_usage().since(&usage));
-        }
-        drop(phase);
-        after(index, program);
     }
 }

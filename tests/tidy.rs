@@ -47,8 +47,10 @@ const EDGES: &[(&str, &[&str])] = &[
     ("engine", ALL_PARTS),
     ("error", ALL_PARTS),
     ("denoise", &["sample", "step"]),
-    ("step", &["plan", "team", "device", "arena", "kernels"]),
-    ("repack", &["gguf", "model", "arena", "kernels"]),
+    // Choosing tokens is an operator; shapes are the model's.
+    ("step", &["plan", "team", "device", "arena", "kernels", "sample", "model"]),
+    // What goes where is the plan's.
+    ("repack", &["gguf", "model", "plan", "arena", "kernels"]),
     ("plan", PLAN),
     // A matrix keeps its type and the activations it asks for.
     ("model", &["gguf", "kernels::dtype", "kernels::gemm", "kernels::ops"]),

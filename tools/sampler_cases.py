@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""sampler_cases.py CASES.json OUT.json: the reference sampler cases, one a line, for tests/data/sampler.
+"""sampler_cases.py CASES.json OUT.json: the reference sampler cases, one a line, for the tests.
 
 Whole numbers lose their ".0" and keys are sorted; nothing else changes. Standard library only.
 """

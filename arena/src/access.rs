@@ -187,24 +187,61 @@ impl fmt::Display for Fault {
 
 /// Why a region can't be sealed like this. Phases and slots are given by number.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the messages below say what each field is")]
 pub enum SealError {
     /// No workers, or more than [`WORKERS_MAX`].
-    Workers { workers: usize },
+    Workers {
+        /// How many were asked for.
+        workers: usize,
+    },
     /// The fixed part is longer than the region.
-    Fixed { fixed_bytes: usize, region_bytes: usize },
+    Fixed {
+        /// Bytes of the fixed part.
+        fixed_bytes: usize,
+        /// Bytes of the region.
+        region_bytes: usize,
+    },
     /// A slot that is unaligned, outside of the region or inside its fixed part.
-    Slot { slot: usize, span: Span },
+    Slot {
+        /// Which slot.
+        slot: usize,
+        /// Where it was to lie.
+        span: Span,
+    },
     /// A phase that names a slot that is not there.
-    Unknown { phase: usize, slot: usize },
+    Unknown {
+        /// Which phase.
+        phase: usize,
+        /// The slot that it names.
+        slot: usize,
+    },
     /// A phase that writes, or uses as scratch, more than [`ACCESS_MAX`] slots.
-    Many { phase: usize },
+    Many {
+        /// Which phase.
+        phase: usize,
+    },
     /// Two uses of the same memory in a phase, one of which writes.
-    Overlap { phase: usize, slots: [usize; 2] },
+    Overlap {
+        /// Which phase.
+        phase: usize,
+        /// The slots that share memory; the first is written.
+        slots: [usize; 2],
+    },
     /// Items that could meet, or leave the slot.
-    Partition { phase: usize, slot: usize, fault: Fault },
+    Partition {
+        /// Which phase.
+        phase: usize,
+        /// The slot that it writes.
+        slot: usize,
+        /// What is wrong with its partition.
+        fault: Fault,
+    },
     /// A scratch slot with less than [`ALIGN`] bytes for each worker.
-    Scratch { phase: usize, slot: usize },
+    Scratch {
+        /// Which phase.
+        phase: usize,
+        /// The slot that is too small.
+        slot: usize,
+    },
 }
 
 impl fmt::Display for SealError {

@@ -1,8 +1,8 @@
 //! The two things that threads of a crew wait for: a signal that goes from one epoch to the next,
 //! and a barrier on top of it.
 //!
-//! Waiting spins briefly, then parks on a futex, so an idle crew uses no CPU and more threads than
-//! cores still get on. Nobody is woken by a system call unless somebody is parked.
+//! Waiting spins briefly, then yields, then parks on a futex, so an idle crew uses no CPU and more
+//! threads than cores still get on. Nobody is woken by a system call unless somebody is parked.
 //!
 //! # What happens before what
 //!
@@ -35,18 +35,16 @@ const EPOCH_MASK: u32 = !(ENDED | PARKED);
 /// A counter of epochs that one thread advances and others wait for.
 pub struct Signal {
     futex: Futex,
-}
-
-impl Default for Signal {
-    fn default() -> Self {
-        Self::new()
-    }
+    /// Turns of spinning before anything slower.
+    spin_turns: u32,
 }
 
 impl Signal {
-    /// At its first epoch.
-    pub fn new() -> Signal {
-        Signal { futex: Futex::new(0) }
+    /// At its first epoch. Waiting spins for `spin_turns` pauses first: 0 where the threads are
+    /// more than the cores, so that the one waited for gets a core.
+    pub fn new(spin_turns: u32) -> Signal {
+        let futex = Futex::new(0);
+        Signal { futex, spin_turns }
     }
 
     /// The epoch now.
@@ -86,6 +84,7 @@ impl Signal {
     pub fn wait(&self, seen: u32) -> Result<u32, Ended> {
         let word = &self.futex.word;
         let backoff = Backoff::new();
+        let mut spin_turns = self.spin_turns;
         loop {
             let now = word.load(Ordering::Acquire);
             if now & ENDED != 0 {
@@ -93,6 +92,11 @@ impl Signal {
             }
             if now & EPOCH_MASK != seen {
                 return Ok(now & EPOCH_MASK);
+            }
+            if spin_turns > 0 {
+                spin_turns -= 1;
+                std::hint::spin_loop();
+                continue;
             }
             if !backoff.is_completed() {
                 backoff.snooze();
@@ -115,13 +119,14 @@ pub struct Barrier {
 }
 
 impl Barrier {
-    /// A barrier that opens whenever `members` threads (at least one) have arrived.
-    pub fn new(members: u32) -> Barrier {
+    /// A barrier that opens whenever `members` threads (at least one) have arrived; `spin_turns` as
+    /// for [`Signal::new`].
+    pub fn new(members: u32, spin_turns: u32) -> Barrier {
         debug_assert!(members > 0);
         Barrier {
             members,
             arrived: CachePadded::new(AtomicU32::new(0)),
-            left: CachePadded::new(Signal::new()),
+            left: CachePadded::new(Signal::new(spin_turns)),
         }
     }
 

@@ -1,13 +1,47 @@
 //! Leader, workers and steps: n threads that run the same phases over a sealed region.
 //!
 //! ```text
-//!  leader                       worker (n - 1 of them)
-//!  begin(job, phases) ───────►  next_step()         parked until then
-//!   ├ next_phase: claim, write   ├ next_phase: claim, write
-//!   ├ ═══════ barrier ═══════════╪═══════          when the phase is dropped
-//!   ├ next_phase ...             ├ next_phase ...
-//!   ├ ═══════ barrier ═══════════╪═══════
-//!  slot(), slot_mut()           next_step()
+//!  leader                         worker (n - 1 of them)
+//!  begin(job, phases) --------->  next_step()           parked until then
+//!   | next_phase: claim, write     | next_phase: claim, write
+//!   + ========= barrier ========== +                    when the phase is dropped
+//!   | next_phase ...               | next_phase ...
+//!   + ========= barrier ========== +
+//!  slot(), slot_mut()             next_step()
+//! ```
+//!
+//! ```
+//! use dllm_arena::{Options, Partition, PhaseAccess, Region, Sealing, Span, Step};
+//!
+//! fn run(mut step: Step<'_, u32>) {
+//!     let factor = step.job();
+//!     while let Some(phase) = step.next_phase() {
+//!         while let Some(item) = phase.claim(4) {
+//!             for value in item.write::<u32>(0).into_only() {
+//!                 *value *= factor;
+//!             }
+//!         }
+//!     }
+//! }
+//!
+//! // Two threads, one slot of 64 words in four blocks, one phase that updates them in place.
+//! let region = Region::reserve(256, &Options::default())?;
+//! let slots = vec![Span { offset: 0, bytes: 256 }];
+//! let writes = vec![(0, Partition::blocks(4, 64))];
+//! let phases = vec![PhaseAccess { writes, ..PhaseAccess::default() }];
+//! let sealing = Sealing { fixed_bytes: 0, slots, phases, workers: 2 };
+//! let (mut leader, workers) = region.seal::<u32>(sealing)?;
+//! for mut worker in workers {
+//!     std::thread::spawn(move || {
+//!         while let Some(step) = worker.next_step() {
+//!             run(step);
+//!         }
+//!     });
+//! }
+//! leader.slot_mut::<u32>(0).fill(7);
+//! run(leader.begin(6, 0..1));
+//! assert_eq!(leader.slot::<u32>(0), [42; 64]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # Why this is sound
@@ -71,7 +105,8 @@ impl Region {
     /// the table only; `J` is what a step is told, the same for all workers.
     ///
     /// Returns the leader (worker 0, for the calling thread) and workers 1 to n - 1, each to be
-    /// moved to a thread of its own.
+    /// moved to a thread of its own. Call it before pinning the calling thread: where its cores are
+    /// fewer than the workers, waiting does not spin.
     ///
     /// # Errors
     /// A table under which two workers could meet: see [`SealError`].

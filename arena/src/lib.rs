@@ -37,7 +37,7 @@ pub use count::{CountingAllocator, Counts, Usage};
 pub use crew::{Leader, Step, Worker};
 pub use file::MappedFile;
 pub use layout::{ALIGN, Layout, Request, Span, place};
-pub use memory::available_bytes;
+pub use memory::{available_bytes, lock_process};
 pub use meta::{Meta, MetaFull, Name};
 pub use region::{Lock, Options, Region, ReserveError};
 pub use view::{Item, Phase, View};

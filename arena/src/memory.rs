@@ -19,6 +19,17 @@ pub fn available_bytes() -> Option<usize> {
     }
 }
 
+/// Keeps what this process has in memory now from being reclaimed: code, stacks and heap, which
+/// lie outside of any region. Pages that are not in memory (a mapped file's, say) are not read
+/// for it. False where the system refuses.
+///
+/// A kernel that reclaims cold pages by itself would otherwise cause faults in the middle of a
+/// step. It concerns the whole process, so it is for programs, not for libraries.
+pub fn lock_process() -> bool {
+    // SAFETY: locking changes no contents.
+    unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_ONFAULT) == 0 }
+}
+
 /// `MemAvailable` of a `/proc/meminfo`, in bytes.
 fn mem_available(meminfo: &str) -> Option<usize> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;

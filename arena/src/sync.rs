@@ -61,6 +61,7 @@ mod real {
 #[cfg(loom)]
 mod modelled {
     use super::{AtomicU32, Ordering};
+    use std::sync::PoisonError;
 
     /// A futex as the kernel keeps its promise: the comparison and the falling asleep are one step
     /// under the lock that waking takes too. A lost wake-up shows as a deadlock.
@@ -80,14 +81,15 @@ mod modelled {
         }
 
         pub(crate) fn wait(&self, expected: u32) {
-            let guard = self.lock.lock().unwrap();
+            let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
             if self.word.load(Ordering::Relaxed) == expected {
-                drop(self.woken.wait(guard).unwrap());
+                let woken = self.woken.wait(guard);
+                drop(woken.unwrap_or_else(PoisonError::into_inner));
             }
         }
 
         pub(crate) fn wake_all(&self) {
-            let _guard = self.lock.lock().unwrap();
+            let _guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
             self.woken.notify_all();
         }
     }

@@ -15,6 +15,42 @@
 //!   and an item hands out its part of a slot once;
 //! - two slots that the phase writes share no byte.
 //!
+//! A reference that would outlive its phase is refused by the compiler:
+//!
+//! ```
+//! fn sums(mut step: dllm_arena::Step<'_, ()>) -> u32 {
+//!     let Some(phase) = step.next_phase() else { return 0 };
+//!     let kept = phase.read::<u32>(0);
+//!     let sum = kept.iter().sum();
+//!     drop(phase);
+//!     sum
+//! }
+//! ```
+//! ```compile_fail,E0505
+//! fn sums(mut step: dllm_arena::Step<'_, ()>) -> u32 {
+//!     let Some(phase) = step.next_phase() else { return 0 };
+//!     let kept = phase.read::<u32>(0);
+//!     drop(phase);
+//!     kept.iter().sum()
+//! }
+//! ```
+//! So are two phases at once, and a slot kept by the leader over a step:
+//!
+//! ```compile_fail,E0499
+//! fn both(mut step: dllm_arena::Step<'_, ()>) {
+//!     let first = step.next_phase();
+//!     let second = step.next_phase();
+//!     drop(first);
+//! }
+//! ```
+//! ```compile_fail,E0502
+//! fn keep(leader: &mut dllm_arena::Leader<()>) -> u32 {
+//!     let kept = leader.slot::<u32>(0);
+//!     while leader.begin((), 0..1).next_phase().is_some() {}
+//!     kept[0]
+//! }
+//! ```
+//!
 //! What one worker wrote in a phase, another may read in the next: the barrier is between them
 //! (`barrier` says what happens before what).
 

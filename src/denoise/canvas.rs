@@ -1,5 +1,5 @@
 //! The token ids of a request while its masks are being filled.
-use super::pick::{Pick, Scratch};
+use super::pick::{Pick, Scratch, touched};
 use super::shares::{self, Blocks};
 use super::{CANVAS_MAX, Fault, Schedule};
 use crate::sample::rng::{self, Stream};
@@ -95,7 +95,7 @@ impl Canvas {
     pub fn new(prompt: &[u32], schedule: &Schedule, facts: &ModelFacts) -> Result<Self, Fault> {
         let positions = checked_len(prompt, schedule, facts)?;
         let (rule, ends) = rule(schedule, facts)?;
-        let mut ids = vec![facts.mask_token; positions].into_boxed_slice();
+        let mut ids = touched(facts.mask_token, positions);
         let guided = if schedule.cfg_scale() > 0.0 { positions } else { 0 };
         let unconditional = ids[..guided].into();
         ids[..prompt.len()].copy_from_slice(prompt);
@@ -116,9 +116,9 @@ impl Canvas {
             stopped: false,
             planned: false,
             pick: Pick::Best { count: 0 },
-            wanted: vec![Wanted::default(); masks_left as usize].into(),
+            wanted: touched(Wanted::default(), masks_left as usize),
             wanted_count: 0,
-            committed: vec![Committed::default(); masks_left as usize].into(),
+            committed: touched(Committed::default(), masks_left as usize),
             scratch: Scratch::new(masks_left as usize),
             schedule: schedule.clone(),
         })

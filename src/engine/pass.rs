@@ -4,9 +4,10 @@ use super::{Engine, StepStats};
 use crate::denoise::{Canvas, ModelFacts, Progress, Schedule, Wanted};
 use crate::error::Error;
 use crate::sample::{Choice, Rule};
-use crate::step::Job;
-use crate::team::{Counters, run};
+use crate::step::{Job, run};
+use crate::team::Counters;
 use dllm_arena::Leader;
+use dllm_cpu::FloatEnv;
 use dllm_cpu::dtype::PANEL_ROWS;
 use std::time::Instant;
 
@@ -37,6 +38,7 @@ impl Engine {
         schedule: &Schedule,
         facts: &ModelFacts,
     ) -> Result<Canvas, Error> {
+        let _env = FloatEnv::enter();
         let canvas = Canvas::new(prompt, schedule, facts)?;
         self.check_rows(canvas.ids().len())?;
         if schedule.cfg_scale() > 0.0 && !self.limits.guidance {
@@ -58,6 +60,7 @@ impl Engine {
     /// where it is too long for this one.
     pub fn step<'c>(&mut self, canvas: &'c mut Canvas) -> Progress<'c> {
         let start = Instant::now();
+        let _env = FloatEnv::enter();
         let (rule, step, rows) = (*canvas.rule(), canvas.step_index(), canvas.ids().len());
         let chosen = self.place_wanted(canvas.plan_step());
         if chosen > 0 {
@@ -110,6 +113,14 @@ impl Engine {
     /// Times and counts since [`Engine::reset_stats`].
     pub fn stats(&self) -> &StepStats {
         &self.stats
+    }
+
+    /// Milliseconds a pass by operator, those of all layers together, the slowest first. Allocates.
+    pub fn operator_ms(&self) -> Vec<(String, f64)> {
+        let mut totals = self.operators.totals(self.stats.operators_ms());
+        let passes = self.stats.passes.max(1) as f64;
+        totals.iter_mut().for_each(|(_, ms)| *ms /= passes);
+        totals
     }
 
     /// Starts counters and times anew.
@@ -193,13 +204,13 @@ impl Engine {
         let last_op = ops - 1;
         let job = Job { rows, wanted, chosen, guide, sampling, last_op, canary: self.canary };
         let Some(team) = &self.team else { unreachable!("the team is there until drop") };
-        let split = self.stats.split_mut();
+        let stats = &mut self.stats;
         let mut before = Instant::now();
         let step = leader(&mut self.leader).begin(job, 0..ops);
         run(step, &self.program, team.report(0), |op, program| {
             let now = Instant::now();
             let ms = now.duration_since(before).as_secs_f64() * 1e3;
-            split.add(program.ops()[op].split, ms);
+            stats.record_operator(op, program.ops()[op].split, ms);
             before = now;
         });
         self.stats.passes += 1;

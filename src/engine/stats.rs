@@ -23,7 +23,7 @@ pub struct SplitMs {
 }
 
 impl SplitMs {
-    pub(super) fn add(&mut self, split: Split, ms: f64) {
+    fn add(&mut self, split: Split, ms: f64) {
         *match split {
             Split::Gemm => &mut self.gemm,
             Split::Attention => &mut self.attention,
@@ -67,30 +67,40 @@ pub struct StepStats {
     /// Rows of all passes, canvas rows counted.
     pub rows_computed: u64,
     split: SplitMs,
+    /// Milliseconds of all passes by operator.
+    operators_ms: Box<[f64]>,
     steps_ms: Box<[f64]>,
     steps: usize,
 }
 
-impl Default for StepStats {
-    fn default() -> StepStats {
+impl StepStats {
+    /// Nothing yet, of a list of `operators`.
+    pub(super) fn new(operators: usize) -> StepStats {
         StepStats {
             passes: 0,
             rows_computed: 0,
             split: SplitMs::default(),
-            steps_ms: vec![0.0; STEPS_KEPT].into(),
+            operators_ms: vec![0.0; operators].into(),
+            // Written now: an allocation of zeros would be left to fault in a step.
+            steps_ms: std::iter::repeat_n(f64::NAN, STEPS_KEPT).collect(),
             steps: 0,
         }
     }
-}
 
-impl StepStats {
     pub(super) fn reset(&mut self) {
         (self.passes, self.rows_computed, self.steps) = (0, 0, 0);
         self.split = SplitMs::default();
+        self.operators_ms.fill(0.0);
     }
 
-    pub(super) fn split_mut(&mut self) -> &mut SplitMs {
-        &mut self.split
+    pub(super) fn record_operator(&mut self, operator: usize, split: Split, ms: f64) {
+        self.split.add(split, ms);
+        self.operators_ms[operator] += ms;
+    }
+
+    /// Milliseconds of all passes, one value an operator.
+    pub(super) fn operators_ms(&self) -> &[f64] {
+        &self.operators_ms
     }
 
     pub(super) fn record_step(&mut self, ms: f64) {
@@ -132,7 +142,7 @@ mod tests {
 
     #[test]
     fn percentiles_are_nearest_ranks() {
-        let mut stats = StepStats::default();
+        let mut stats = StepStats::new(2);
         assert_eq!(stats.milliseconds(), Milliseconds::default());
         (1..=200).rev().for_each(|ms| stats.record_step(f64::from(ms)));
         let ms = stats.milliseconds();
@@ -142,9 +152,10 @@ mod tests {
 
     #[test]
     fn splits_are_means_over_passes() {
-        let mut stats = StepStats::default();
-        stats.split_mut().add(Split::Gemm, 6.0);
+        let mut stats = StepStats::new(2);
+        stats.record_operator(1, Split::Gemm, 6.0);
         stats.passes = 3;
         assert_eq!(stats.split_per_pass().gemm, 2.0);
+        assert_eq!(stats.operators_ms(), [0.0, 6.0]);
     }
 }

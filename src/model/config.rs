@@ -145,7 +145,7 @@ impl Keys<'_> {
     fn head_width(&self, width: usize, heads: usize) -> Result<usize, Fault> {
         let explicit = self.opt_size("attention.key_length", WIDTH_MAX, HEAD_ALIGN)?;
         let values = self.opt_size("attention.value_length", WIDTH_MAX, HEAD_ALIGN)?;
-        if explicit.is_none() && (width % heads != 0 || (width / heads) % HEAD_ALIGN != 0) {
+        if explicit.is_none() && !width.is_multiple_of(heads * HEAD_ALIGN) {
             return Err(Fault::Value {
                 key: self.key("attention.head_count"),
                 found: heads.to_string(),
@@ -171,7 +171,7 @@ impl Keys<'_> {
 
     fn kv_heads(&self, heads: usize) -> Result<usize, Fault> {
         let kv_heads = self.opt_size("attention.head_count_kv", WIDTH_MAX, 1)?.unwrap_or(heads);
-        if heads % kv_heads == 0 {
+        if heads.is_multiple_of(kv_heads) {
             return Ok(kv_heads);
         }
         Err(Fault::Value {

@@ -94,7 +94,7 @@ impl fmt::Display for Fault {
             }
             Fault::Type { name, found } => write!(
                 f,
-                "tensor `{name}` has type {found}, which is not supported: requantize it to one of {}",
+                "tensor `{name}` has type {found}, which is not supported: requantize to one of {}",
                 dllm_cpu::dtype::Dtype::ALL.map(|d| d.name()).join(", ")
             ),
             Fault::Block { name, dtype, cols, block } => {
@@ -102,7 +102,7 @@ impl fmt::Display for Fault {
             }
             Fault::NotFinite { name, row } => write!(
                 f,
-                "tensor `{name}`, row {row}: a value or scale is NaN or infinite; the file is damaged"
+                "tensor `{name}`, row {row}: NaN or infinite value or scale; the file is damaged"
             ),
         }
     }

@@ -168,17 +168,15 @@ impl Builder {
 /// From the first to the last stage of any operator that touches the buffer. Every layer has the
 /// same stages and nothing but the residual stream passes from one layer to the next.
 fn live_stages(slot: Slot, ops: &[Op]) -> Range<usize> {
-    let mut live = stage::COUNT..0;
-    for op in ops {
+    let touches = |op: &&Op| {
         let access = &op.access;
-        let touched = access.reads.contains(&slot)
+        access.reads.contains(&slot)
             || access.scratch.contains(&slot)
-            || access.writes.iter().any(|(s, _)| *s == slot);
-        if touched {
-            live = live.start.min(op.stage)..live.end.max(op.stage + 1);
-        }
-    }
-    if live.start > live.end { 0..0 } else { live }
+            || access.writes.iter().any(|(s, _)| *s == slot)
+    };
+    let stages = ops.iter().filter(touches).map(|op| op.stage);
+    let (first, last) = (stages.clone().min(), stages.max());
+    first.unwrap_or(0)..last.map_or(0, |last| last + 1)
 }
 
 /// Buffers in order of slot; a size that overflowed is `None`.

@@ -18,18 +18,7 @@ pub(super) fn check(parts: &VocabParts) -> Result<(), Fault> {
         return Err(Fault::Model { found: parts.model.clone() });
     }
     let count = parts.tokens.len();
-    let length = |key, found, limit: String| Err(Fault::Length { key, found, limit });
-    if count == 0 || count > TOKENS_MAX {
-        return length("tokenizer.ggml.tokens", count, format!("1 to {TOKENS_MAX}"));
-    }
-    if parts.merges.len() > MERGES_MAX {
-        let found = parts.merges.len();
-        return length("tokenizer.ggml.merges", found, format!("at most {MERGES_MAX}"));
-    }
-    let types = parts.token_types.len();
-    if types != 0 && types != count {
-        return length("tokenizer.ggml.token_type", types, format!("{count}, one per token"));
-    }
+    check_lengths(count, parts.merges.len(), parts.token_types.len())?;
     for (id, token) in parts.tokens.iter().enumerate() {
         if token.len() > TOKEN_BYTES_MAX {
             let (bytes, bytes_max) = (token.len(), TOKEN_BYTES_MAX);
@@ -47,6 +36,21 @@ pub(super) fn check(parts: &VocabParts) -> Result<(), Fault> {
         if let Some(id) = id.filter(|&id| id as usize >= count) {
             return Err(Fault::IdRange { key, id, count });
         }
+    }
+    Ok(())
+}
+
+/// Refuses more entries than a vocabulary may have; before any is copied.
+pub(super) fn check_lengths(tokens: usize, merges: usize, types: usize) -> Result<(), Fault> {
+    let length = |key, found, limit: String| Err(Fault::Length { key, found, limit });
+    if tokens == 0 || tokens > TOKENS_MAX {
+        return length("tokenizer.ggml.tokens", tokens, format!("1 to {TOKENS_MAX}"));
+    }
+    if merges > MERGES_MAX {
+        return length("tokenizer.ggml.merges", merges, format!("at most {MERGES_MAX}"));
+    }
+    if types != 0 && types != tokens {
+        return length("tokenizer.ggml.token_type", types, format!("{tokens}, one per token"));
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use crate::gguf::Gguf;
 
+use super::check::check_lengths;
 use super::{Fault, VocabParts};
 
 /// The tokenizer's keys of a file, copied and not yet checked against each other.
@@ -15,19 +16,18 @@ pub fn parts_from_gguf(gguf: &Gguf) -> Result<VocabParts, Fault> {
         // Other tokenizers have other keys: say this before one of ours is missed.
         return Err(Fault::Model { found: model });
     }
-    let strings = |key: &str| -> Result<Vec<Vec<u8>>, Fault> {
-        Ok(gguf.byte_strings(key)?.map(<[u8]>::to_vec).collect())
-    };
+    let tokens = gguf.byte_strings("tokenizer.ggml.tokens")?;
+    let merges = gguf.byte_strings("tokenizer.ggml.merges")?;
     let types_key = "tokenizer.ggml.token_type";
-    let token_types =
-        if gguf.contains(types_key) { gguf.i32s(types_key)?.collect() } else { Vec::new() };
+    let types = if gguf.contains(types_key) { Some(gguf.i32s(types_key)?) } else { None };
+    check_lengths(tokens.len(), merges.len(), types.as_ref().map_or(0, |types| types.len()))?;
     Ok(VocabParts {
         model,
         pre: gguf.opt_str("tokenizer.ggml.pre")?.map(str::to_owned),
         architecture: gguf.str("general.architecture")?.to_owned(),
-        tokens: strings("tokenizer.ggml.tokens")?,
-        token_types,
-        merges: strings("tokenizer.ggml.merges")?,
+        tokens: tokens.map(<[u8]>::to_vec).collect(),
+        token_types: types.into_iter().flatten().collect(),
+        merges: merges.map(<[u8]>::to_vec).collect(),
         bos_id: gguf.opt_u32("tokenizer.ggml.bos_token_id")?,
         eos_id: gguf.opt_u32("tokenizer.ggml.eos_token_id")?,
         eot_id: gguf.opt_u32("tokenizer.ggml.eot_token_id")?,

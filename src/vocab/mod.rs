@@ -109,6 +109,9 @@ pub struct Vocab {
     architecture: String,
 }
 
+/// Appends the ids of a stretch of text.
+type Push<'a> = dyn FnMut(&str, &mut Vec<u32>) -> Result<(), Fault> + 'a;
+
 impl Vocab {
     /// Checks `parts` and builds the tokenizer.
     ///
@@ -220,7 +223,7 @@ impl Vocab {
     fn encode_chat_with(
         &self,
         messages: &[Message],
-        push: &mut dyn FnMut(&str, &mut Vec<u32>) -> Result<(), Fault>,
+        push: &mut Push<'_>,
     ) -> Result<Vec<u32>, Fault> {
         let (rendered, shield) = self.render(messages)?;
         let mut ids = Vec::new();

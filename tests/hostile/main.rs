@@ -1,7 +1,8 @@
-//! Broken files: each is refused with a message that names what is wrong with it; none panics,
-//! none allocates more than the file's size plus a constant.
+//! Broken files: each is refused, by the library and by the command, with a message that names what
+//! is wrong with it; none panics, none allocates more than the file's size plus a constant.
 
 mod case;
+mod commands;
 #[path = "../common/mod.rs"]
 mod common;
 mod layout;
@@ -12,13 +13,11 @@ mod tensors;
 mod tokenizer;
 
 use std::collections::HashSet;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use case::{Case, Via};
 use common::gguf_writer::{Field, GgufWriter, value_type};
 use dllm_arena::count::{self, CountingAllocator};
-use dllm_rt::gguf::{self, inspect};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator::new();
@@ -50,39 +49,53 @@ fn broken_files_are_refused_by_name() {
     }
     let by_inspect = cases.iter().filter(|case| case.via == Via::Inspect).count();
     assert!(by_inspect >= 60, "only {by_inspect} cases of the GGUF layer");
-    accept("what the cases are made from", &[("small.gguf".into(), layout::small().bytes())]);
-    accept("a split model", &splits::whole());
-    accept("the tiny model", &[("tiny.gguf".into(), common::tiny::llada().bytes())]);
+    accept("what the cases are made from", Via::Inspect, &one(layout::small().bytes()));
+    accept("a split model", Via::Inspect, &splits::whole());
+    for via in [Via::Inspect, Via::Tokenize, Via::Logits] {
+        let files = one(common::tiny::llada().bytes());
+        accept("the tiny model", via, &files);
+        assert_eq!(commands::spawn(via, &write(&files)).0, Some(0), "the tiny model via {via:?}");
+    }
     let failures: Vec<_> = cases.iter().filter_map(|case| check(case).err()).collect();
     assert!(failures.is_empty(), "{} cases:\n{}", failures.len(), failures.join("\n"));
     largest_tables();
 }
 
-/// In the process: the reader refuses a case of its own with the expected words, and accepts one
-/// whose fault lies deeper.
+/// The case's command refuses it in the expected words and with exit status 1, in this process and
+/// in its own. Whatever is wrong deeper than the GGUF layer, `inspect` still shows the file.
 fn check(case: &Case) -> Result<(), String> {
     let (name, expected) = (&case.name, &case.expected);
-    let path = write(&case.files);
-    let bytes: usize = case.files.iter().map(|(_, bytes)| bytes.len()).sum();
-    let result = measured(name, bytes + SPARE_BYTES, || inspect(&path));
-    match (case.via, result) {
-        (Via::Inspect, Ok(())) => Err(format!("{name}: accepted")),
-        (Via::Inspect, Err(message)) if !message.contains(expected) => {
-            Err(format!("{name}: {message:?} lacks {expected:?}"))
-        }
-        (Via::Inspect, Err(message)) if message.contains(char::is_control) => {
-            Err(format!("{name}: {message:?} has a control character"))
-        }
-        (Via::Inspect, Err(_)) => Ok(()),
-        (Via::Tokenize | Via::Logits, result) => result.map_err(|fault| format!("{name}: {fault}")),
+    if case.via != Via::Inspect {
+        accept(name, Via::Inspect, &case.files);
+    }
+    let Err(message) = run(name, case.via, &case.files) else {
+        return Err(format!("{name}: accepted"));
+    };
+    if message.contains(char::is_control) {
+        return Err(format!("{name}: {message:?} has a control character"));
+    }
+    let (status, printed) = commands::spawn(case.via, &write(&case.files));
+    if status != Some(1) || !printed.contains(&message) {
+        return Err(format!("{name}: status {status:?}, {printed:?} lacks {message:?}"));
+    }
+    match message.contains(expected) {
+        true => Ok(()),
+        false => Err(format!("{name}: {message:?} lacks {expected:?}")),
     }
 }
 
-fn accept(name: &str, files: &[(String, Vec<u8>)]) {
+fn accept(name: &str, via: Via, files: &[(String, Vec<u8>)]) {
+    assert_eq!(run(name, via, files), Ok(()), "{name} via {via:?}");
+}
+
+fn run(name: &str, via: Via, files: &[(String, Vec<u8>)]) -> Result<(), String> {
     let path = write(files);
     let bytes: usize = files.iter().map(|(_, bytes)| bytes.len()).sum();
-    let result = measured(name, bytes + SPARE_BYTES, || inspect(&path));
-    assert_eq!(result, Ok(()), "{name}");
+    measured(name, bytes + SPARE_BYTES, || commands::run(via, &path))
+}
+
+fn one(bytes: Vec<u8>) -> Vec<(String, Vec<u8>)> {
+    vec![("model.gguf".to_owned(), bytes)]
 }
 
 /// As many keys and tensors as are accepted, with the shortest names.
@@ -104,14 +117,9 @@ fn largest_tables() {
     }
     let bytes = file.bytes();
     let limit = bytes.len() + TABLES_BYTES;
-    let path = write(&[("tables.gguf".to_owned(), bytes)]);
-    assert_eq!(measured("the largest tables", limit, || inspect(&path)), Ok(()));
-}
-
-fn inspect(path: &Path) -> Result<(), String> {
-    let gguf = gguf::open(path).map_err(|fault| fault.to_string())?;
-    inspect::write_text(&gguf, &mut io::sink()).map_err(|error| error.to_string())?;
-    inspect::write_json(&gguf, &mut io::sink()).map_err(|error| error.to_string())
+    let path = write(&one(bytes));
+    let result = measured("the largest tables", limit, || commands::run(Via::Inspect, &path));
+    assert_eq!(result, Ok(()));
 }
 
 /// Runs `run` and checks that at no time it held more than `limit` bytes of the heap.

@@ -36,12 +36,18 @@ fn changed(number: usize, change: impl Fn(&mut GgufWriter)) -> Vec<(String, Vec<
 }
 
 pub fn cases() -> Vec<Case> {
-    let case = |name: &str, files: Vec<(String, Vec<u8>)>, expected: &str| Case {
-        name: name.to_owned(),
-        via: Via::Inspect,
-        files,
-        expected: expected.to_owned(),
-    };
+    let mut cases = files();
+    cases.extend(keys());
+    cases
+}
+
+fn case(name: &str, files: Vec<(String, Vec<u8>)>, expected: &str) -> Case {
+    let (name, expected) = (name.to_owned(), expected.to_owned());
+    Case { name, via: Via::Inspect, files, expected }
+}
+
+/// Parts that are absent, misnamed or cut.
+fn files() -> Vec<Case> {
     let mut missing = whole();
     missing.remove(1);
     let mut renamed = whole();
@@ -59,61 +65,37 @@ pub fn cases() -> Vec<Case> {
         case("the name says another count", other_count, "NAME-00001-of-00003.gguf"),
         case("two parts swapped", swapped, "split.no"),
         case("a part is cut", cut, "model-00003-of-00003.gguf"),
-        case(
-            "counts differ",
-            changed(1, |file| {
-                file.u32("split.count", 2);
-            }),
-            "split into 2 parts",
-        ),
-        case(
-            "a part without a number",
-            changed(2, |file| {
-                file.remove("split.no");
-            }),
-            "the key \"split.no\" is missing",
-        ),
-        case(
-            "a part of no split",
-            changed(1, |file| {
-                file.remove("split.count");
-            }),
-            "split into 1 parts",
-        ),
-        case(
-            "tensors are missing",
-            changed(0, |file| {
-                file.u32("split.tensors.count", 4);
-            }),
-            "split.tensors.count",
-        ),
-        case(
-            "a tensor in two parts",
-            changed(2, |file| {
-                file.tensor_mut("t2").name = b"t0".to_vec();
-            }),
-            "the tensor \"t0\" occurs twice",
-        ),
-        case(
-            "a count of 2^32 - 1",
-            changed(0, |file| {
-                file.u32("split.count", u32::MAX);
-            }),
-            "split.count",
-        ),
-        case(
-            "a count below zero",
-            changed(0, |file| {
-                file.set("split.count", Field { ty: ty::I32, bytes: vec![0xff; 4] });
-            }),
-            "the key \"split.count\" is -1",
-        ),
-        case(
-            "a count as text",
-            changed(0, |file| {
-                file.str("split.count", "3");
-            }),
-            "the key \"split.count\" holds a string",
-        ),
+    ]
+}
+
+/// Parts whose keys and tensors contradict each other.
+fn keys() -> Vec<Case> {
+    let without = |number: usize, key: &str| {
+        changed(number, |file| {
+            file.remove(key);
+        })
+    };
+    let with = |number: usize, key: &str, value: u32| {
+        changed(number, |file| {
+            file.u32(key, value);
+        })
+    };
+    let negative = changed(0, |file| {
+        file.set("split.count", Field { ty: ty::I32, bytes: vec![0xff; 4] });
+    });
+    let text = changed(0, |file| {
+        file.str("split.count", "3");
+    });
+    let twice = changed(2, |file| file.tensor_mut("t2").name = b"t0".to_vec());
+    let no_number = "the key \"split.no\" is missing";
+    vec![
+        case("counts differ", with(1, "split.count", 2), "split into 2 parts"),
+        case("a part without a number", without(2, "split.no"), no_number),
+        case("a part of no split", without(1, "split.count"), "split into 1 parts"),
+        case("tensors are missing", with(0, "split.tensors.count", 4), "split.tensors.count"),
+        case("a tensor in two parts", twice, "the tensor \"t0\" occurs twice"),
+        case("a count of 2^32 - 1", with(0, "split.count", u32::MAX), "split.count"),
+        case("a count below zero", negative, "the key \"split.count\" is -1"),
+        case("a count as text", text, "the key \"split.count\" holds a string"),
     ]
 }

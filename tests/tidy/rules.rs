@@ -57,9 +57,9 @@ const BANS: &[Ban] = &[
     math("f64::cos"), math("f64::tanh"), math("f64::powi"), math("f32::powi"),
 ];
 
-/// Calls that panic, save `unreachable!` with its reason as the message. Each needs a comment beside
-/// or right above it that begins with `REASON`, or stands in a function whose documentation has a
-/// section `CONTRACT`: a check of the caller.
+/// Calls that panic, save `unreachable!` with its reason as the message. Each needs a comment
+/// beside or right above it that begins with `REASON`, or stands in a function whose documentation
+/// has a section `CONTRACT`: a check of the caller.
 const PANICS: &[&str] =
     &[".unwrap()", ".expect(", ".unwrap_err()", ".expect_err(", "panic!", "unreachable!()"];
 const REASON: &str = "Cannot fail:";

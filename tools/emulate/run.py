@@ -3,7 +3,7 @@
 
 Builds one test binary statically, runs it on each CPU of the table below, and demands that it
 passes and that it says that it ran exactly the kernels which that CPU has. A test says so with a
-line that ends in `kernels: scalar avx2 ...` on standard output. Emulation runs about 24 million
+line that ends in `kernels run: scalar avx2 ...` on standard output. Emulation runs about 24 million
 instructions a second: name the tests that are small enough.
 
 Needs python 3.9 or newer, a C compiler, and the network once, for the emulator's wheel.
@@ -90,7 +90,7 @@ def complaints(cpu, status, output):
     passed = re.search(r"^test result: ok\. (\d+) passed", output, re.MULTILINE)
     if passed is None or passed.group(1) == "0":
         found.append("no test passed")
-    lines = re.findall(r"kernels: ([a-z0-9 ]+)$", output, re.MULTILINE)
+    lines = re.findall(r"kernels run: ([a-z0-9 ]+)$", output, re.MULTILINE)
     ran = set(" ".join(lines).split())
     if ran != KERNELS[cpu]:
         names = " ".join(sorted(ran)) or "none"

@@ -61,6 +61,8 @@ class Tree:
         self.environment = os.environ | {
             "CARGO_TARGET_DIR": str(folder / "build"),
             "RUST_BACKTRACE": "0",
+            "CARGO_INCREMENTAL": "0",  # each mutant is built once
+            "CARGO_PROFILE_DEV_DEBUG": "false",
         }
         shutil.rmtree(self.folder, ignore_errors=True)
         # With today's times: cargo must not take the last mutant's build for the copy's.

@@ -4,7 +4,9 @@
 //! holds a proof of an instruction set; [`Kernels::run`] enters the one shim that carries the
 //! matching target features, into which the body is inlined.
 
-use crate::isa::{Avx2, Avx512Vnni, AvxVnni, Isa, Scalar};
+#[cfg(target_arch = "x86_64")]
+use crate::isa::{Avx2, Avx512Vnni, AvxVnni};
+use crate::isa::{Isa, Scalar};
 
 /// An operator: its arguments, and one body for every instruction set.
 pub trait Op {
@@ -21,15 +23,22 @@ pub enum Kernels {
     /// Any CPU.
     Scalar(Scalar),
     /// AVX2 and FMA.
+    #[cfg(target_arch = "x86_64")]
     Avx2(Avx2),
     /// AVX-VNNI, as on recent client CPUs.
+    #[cfg(target_arch = "x86_64")]
     AvxVnni(AvxVnni),
     /// AVX512-VNNI on 256-bit vectors.
+    #[cfg(target_arch = "x86_64")]
     Avx512Vnni(Avx512Vnni),
 }
 
 /// Every name that [`Kernels::by_name`] knows, slowest first.
-pub const NAMES: [&str; 4] = [Scalar::NAME, Avx2::NAME, AvxVnni::NAME, Avx512Vnni::NAME];
+#[cfg(target_arch = "x86_64")]
+pub const NAMES: &[&str] = &[Scalar::NAME, Avx2::NAME, AvxVnni::NAME, Avx512Vnni::NAME];
+/// Every name that [`Kernels::by_name`] knows.
+#[cfg(not(target_arch = "x86_64"))]
+pub const NAMES: &[&str] = &[Scalar::NAME];
 
 impl Kernels {
     /// All that this CPU can run, slowest first; scalar is always the first.
@@ -46,8 +55,11 @@ impl Kernels {
     pub fn by_name(name: &str) -> Option<Kernels> {
         match name {
             Scalar::NAME => Scalar::new().map(Kernels::Scalar),
+            #[cfg(target_arch = "x86_64")]
             Avx2::NAME => Avx2::new().map(Kernels::Avx2),
+            #[cfg(target_arch = "x86_64")]
             AvxVnni::NAME => AvxVnni::new().map(Kernels::AvxVnni),
+            #[cfg(target_arch = "x86_64")]
             Avx512Vnni::NAME => Avx512Vnni::new().map(Kernels::Avx512Vnni),
             _ => None,
         }
@@ -57,8 +69,11 @@ impl Kernels {
     pub fn name(self) -> &'static str {
         match self {
             Kernels::Scalar(_) => Scalar::NAME,
+            #[cfg(target_arch = "x86_64")]
             Kernels::Avx2(_) => Avx2::NAME,
+            #[cfg(target_arch = "x86_64")]
             Kernels::AvxVnni(_) => AvxVnni::NAME,
+            #[cfg(target_arch = "x86_64")]
             Kernels::Avx512Vnni(_) => Avx512Vnni::NAME,
         }
     }
@@ -68,10 +83,13 @@ impl Kernels {
     pub fn run<O: Op>(self, op: O) -> O::Output {
         match self {
             Kernels::Scalar(isa) => op.run(isa),
+            #[cfg(target_arch = "x86_64")]
             // SAFETY: the proof shows that the CPU has the shim's features.
             Kernels::Avx2(isa) => unsafe { run_avx2(isa, op) },
+            #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
             Kernels::AvxVnni(isa) => unsafe { run_avxvnni(isa, op) },
+            #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
             Kernels::Avx512Vnni(isa) => unsafe { run_avx512vnni(isa, op) },
         }
@@ -80,6 +98,7 @@ impl Kernels {
 
 /// # Safety
 /// - The CPU has AVX2 and FMA.
+#[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn run_avx2<O: Op>(isa: Avx2, op: O) -> O::Output {
     op.run(isa)
@@ -87,6 +106,7 @@ unsafe fn run_avx2<O: Op>(isa: Avx2, op: O) -> O::Output {
 
 /// # Safety
 /// - The CPU has AVX2, FMA and AVX-VNNI.
+#[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,avxvnni")]
 unsafe fn run_avxvnni<O: Op>(isa: AvxVnni, op: O) -> O::Output {
     op.run(isa)
@@ -94,6 +114,7 @@ unsafe fn run_avxvnni<O: Op>(isa: AvxVnni, op: O) -> O::Output {
 
 /// # Safety
 /// - The CPU has AVX2, FMA, AVX512-VNNI and AVX512-VL.
+#[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,avx512vnni,avx512vl")]
 unsafe fn run_avx512vnni<O: Op>(isa: Avx512Vnni, op: O) -> O::Output {
     op.run(isa)

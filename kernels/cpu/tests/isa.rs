@@ -25,7 +25,7 @@ fn listed_by_the_system() -> Option<Vec<&'static str>> {
 #[test]
 fn the_choice_of_kernels_agrees_with_the_operating_system() {
     let chosen: Vec<&str> = Kernels::all().map(Kernels::name).collect();
-    println!("kernels: {}", chosen.join(" "));
+    println!("kernels run: {}", chosen.join(" "));
     assert_eq!(Kernels::best().map(Kernels::name), chosen.last().copied());
     if let Some(listed) = listed_by_the_system() {
         assert_eq!(chosen, listed);
@@ -35,7 +35,7 @@ fn the_choice_of_kernels_agrees_with_the_operating_system() {
 #[test]
 fn kernels_that_the_cpu_lacks_are_refused() {
     let chosen: Vec<&str> = Kernels::all().map(Kernels::name).collect();
-    for name in NAMES {
+    for &name in NAMES {
         assert_eq!(Kernels::by_name(name).is_some(), chosen.contains(&name), "{name}");
     }
     assert!(Kernels::by_name("avx9").is_none());

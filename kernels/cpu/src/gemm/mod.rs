@@ -108,8 +108,10 @@ pub fn activation_kind(dtype: Dtype) -> ActivationKind {
     }
 }
 
-/// [`GemmPanel`] for a quantized type known at run time; panics for float types, which have
-/// [`GemmPanelF32`].
+/// [`GemmPanel`] for a quantized type known at run time.
+///
+/// # Panics
+/// For float types, which have [`GemmPanelF32`].
 pub fn multiply_panel(
     kernels: Kernels,
     dtype: Dtype,

@@ -62,7 +62,7 @@ fn multiply<I: Isa, F: Format, const T: usize>(
 
 #[cold]
 fn oob() -> ! {
-    panic!("token tile beyond the activations")
+    unreachable!("token tiles lie within the activations")
 }
 
 /// `acc[token][group] += scale[s] * (codes of sub-block s . activations)`.

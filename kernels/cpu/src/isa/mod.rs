@@ -7,12 +7,16 @@
 //! A float vector is eight f32 lanes in every instruction set, also in scalar code, and every
 //! operation is correctly rounded, so the same program gives the same bits everywhere.
 
+#[cfg(target_arch = "x86_64")]
 mod avx2;
 mod scalar;
+#[cfg(target_arch = "x86_64")]
 mod vnni;
 
+#[cfg(target_arch = "x86_64")]
 pub use avx2::Avx2;
 pub use scalar::Scalar;
+#[cfg(target_arch = "x86_64")]
 pub use vnni::{Avx512Vnni, AvxVnni};
 
 /// Lanes of a float vector: fixed, since reductions run over lanes in one order.

@@ -5,7 +5,8 @@ use dllm_cpu::{Kernels, NAMES};
 #[test]
 fn isa_names_of_the_kernels_run() {
     let names: Vec<_> = Kernels::all().map(Kernels::name).collect();
-    println!("kernels run: {}", names.join(" "));
+    // On a line of its own, whatever the harness has begun to print.
+    println!("\nkernels run: {}", names.join(" "));
     assert_eq!(names[0], "scalar");
 }
 
@@ -13,7 +14,7 @@ fn isa_names_of_the_kernels_run() {
 fn names_in_order_slowest_first() {
     assert_eq!(NAMES, ["scalar", "avx2", "avxvnni", "avx512vnni"]);
     let there: Vec<_> = Kernels::all().map(Kernels::name).collect();
-    let expected: Vec<_> = NAMES.into_iter().filter(|name| there.contains(name)).collect();
+    let expected: Vec<_> = NAMES.iter().copied().filter(|name| there.contains(name)).collect();
     assert_eq!(there, expected);
     assert_eq!(Kernels::best().map(Kernels::name), there.last().copied());
 }
@@ -21,7 +22,7 @@ fn names_in_order_slowest_first() {
 #[test]
 fn each_name_gives_its_own_kernels_where_the_cpu_has_them() {
     let there: Vec<_> = Kernels::all().map(Kernels::name).collect();
-    for name in NAMES {
+    for &name in NAMES {
         let found = Kernels::by_name(name).map(Kernels::name);
         assert_eq!(found, there.contains(&name).then_some(name));
     }

@@ -1,5 +1,6 @@
 //! The control word of the floating-point unit while a step runs.
 
+use dllm_cpu::Kernels;
 use dllm_cpu::float_env::{FloatEnv, control_word, set_control_word};
 use dllm_cpu::ops::Quantize256;
 use std::hint::black_box;
@@ -67,14 +68,14 @@ fn subnormals_and_rounding_survive_a_caller_who_flushes() {
 /// A row so small that its scale is not a normal number.
 #[test]
 fn kernels_keep_a_scale_that_is_not_a_normal_number() {
-    let quantize = |kernels: dllm_cpu::Kernels| {
+    let quantize = |kernels: Kernels| {
         let mut x = [1e-38_f32; 256];
         x[7] = 5e-37;
         let (mut codes, mut sums) = ([0; 64], [0; 16]);
         let scale = kernels.run(Quantize256 { x: &x, codes: &mut codes, sums: &mut sums });
         (scale.to_bits(), codes, sums)
     };
-    for kernels in dllm_cpu::Kernels::all() {
+    for kernels in Kernels::all() {
         let usual = quantize(kernels);
         assert!(f32::from_bits(usual.0).is_subnormal());
         let inside = unusually(|| {

@@ -1,7 +1,7 @@
 //! Kernels between guard pages, and with NaN and noise in all memory that is not theirs to use.
 
 use crate::activations::{Tokens, multiply};
-use crate::bits::assert_same;
+use crate::bits::{assert_same, scalar};
 use crate::blocks::{SHAPES, pack};
 use crate::guard::{Edge, Guarded};
 use crate::probe::{Exp, Head};
@@ -30,7 +30,7 @@ fn isa_guarded_gemm() {
             let rows: Vec<_> = (0..16).map(|_| shape.random_row(&mut random, 256)).collect();
             let panel = pack(shape.dtype, &rows, 256);
             let x = Tokens::random(&mut random, shape, 256, tokens, tokens);
-            let want = multiply(Kernels::all().next().unwrap(), shape.dtype, &panel, &x);
+            let want = multiply(scalar(), shape.dtype, &panel, &x);
             everywhere(|kernels, edge| {
                 let panel = Guarded::new(&panel, edge);
                 let (codes, sums) = (Guarded::new(&x.words, edge), Guarded::new(&x.sums, edge));
@@ -70,7 +70,7 @@ fn isa_guarded_attention() {
         let k: Vec<f32> = k.copied().collect();
         let v = head.v.chunks(head.value_stride).take(keys).flat_map(|v| &v[..width]);
         let v: Vec<f32> = v.copied().collect();
-        let want = head.run(Kernels::all().next().unwrap());
+        let want = head.run(scalar());
         everywhere(|kernels, edge| {
             let (q, k, v) =
                 (Guarded::new(&head.q, edge), Guarded::new(&k, edge), Guarded::new(&v, edge));

@@ -1,5 +1,6 @@
 //! The rules by which activations become int8, from their description.
 
+use crate::bits::{others, scalar};
 use crate::random::Random;
 use dllm_cpu::Kernels;
 use dllm_cpu::ops::{Quantize32, Quantize256};
@@ -152,13 +153,12 @@ fn codes_are_in_range_even_of_numbers_that_are_not_finite() {
 #[test]
 fn isa_quantize() {
     let mut random = Random(8);
-    let scalar = Kernels::all().next().unwrap();
     for n in [8, 24, 32, 40, 248, 256] {
         for size in [1e-37, 1.0, 1e37] {
             let x = random.floats(n, size);
             for block in [256, 32] {
-                let want = quantize(scalar, &x, block);
-                for kernels in crate::bits::others() {
+                let want = quantize(scalar(), &x, block);
+                for kernels in others() {
                     let got = quantize(kernels, &x, block);
                     assert_eq!(got, want, "{}: {n} of {size:e} per {block}", kernels.name());
                 }

@@ -1,7 +1,7 @@
 //! Matrix products of every kernel against the scalar ones, bit for bit.
 
 use crate::activations::{Tokens, multiply};
-use crate::bits::{assert_same, others, scalar};
+use crate::bits::{assert_near, assert_same, others, roundings, scalar};
 use crate::blocks::{SHAPES, Shape, pack};
 use crate::random::Random;
 use dllm_cpu::Kernels;
@@ -169,9 +169,9 @@ fn gemm_of_floats_against_a_product_in_f64() {
                     w * f64::from(case.x[token * case.stride + k])
                 });
                 let size: f64 = products.clone().map(f64::abs).sum();
-                let bound = crate::bits::roundings(cols) * size;
+                let bound = roundings(cols) * size;
                 let want = products.sum();
-                crate::bits::assert_near(kernels.name(), [token, row], got, want, bound);
+                assert_near(kernels.name(), [token, row], got, want, bound);
             }
         }
     }
