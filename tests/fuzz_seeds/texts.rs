@@ -61,8 +61,8 @@ pub fn templates() -> Vec<Seed> {
         (
             "state",
             &[
-                "{% set ns = namespace(n=0) %}{% for m in messages %}{% if loop.first %}{{ eos_token }}\
-             {% elif loop.last %}{% break %}{% endif %}{% set ns.n = ns.n + 1 %}{{ ns.n }}\
+                "{% set ns = namespace(n=0) %}{% for m in messages %}{% if loop.first %}\
+             {{ eos_token }}{% elif loop.last %}{% break %}{% endif %}{% set ns.n = ns.n + 1 %}{{ ns.n }}\
              {% endfor %}{{ bos_token }}",
                 "a",
                 "b",
