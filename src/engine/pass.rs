@@ -215,6 +215,7 @@ impl Engine {
         });
         self.stats.passes += 1;
         self.stats.rows_computed += rows as u64;
+        self.stats.logit_rows += wanted as u64;
     }
 }
 
