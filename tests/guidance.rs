@@ -1,0 +1,50 @@
+//! A step under guidance is what its two passes give one by one.
+
+#[path = "common/models.rs"]
+mod models;
+
+use dllm_rt::denoise::{Canvas, Settings, Wanted};
+use dllm_rt::sample::{self, Choice};
+use dllm_rt::{Engine, Schedule};
+
+/// Copies of the logits that `wanted` reads.
+fn logits(engine: &mut Engine, ids: &[u32], wanted: &[Wanted]) -> Vec<Vec<f32>> {
+    let rows: Vec<u32> = wanted.iter().map(|w| w.row).collect();
+    engine.logits(ids, &rows).unwrap().rows().map(<[f32]>::to_vec).collect()
+}
+
+#[test]
+fn a_guided_step_is_two_passes_put_together() {
+    for threads in [1, 2] {
+        let mut engine = models::load(models::LLADA, threads, None);
+        let base = Settings { gen_length: 24, block_length: Some(8), ..Settings::default() };
+        for (cfg_scale, temperature) in [(0.5, 0.0), (3.0, 0.0), (1.5, 0.8)] {
+            let temperature = Some(temperature);
+            let settings = Settings { cfg_scale, temperature, early_stop: false, ..base.clone() };
+            let schedule = Schedule::new(models::kind(&engine), &settings).unwrap();
+            let (prompt, facts) = (models::prompt(), models::facts(&engine));
+            let mut canvas = engine.canvas(&prompt, &schedule, &facts).unwrap();
+            let mut by_hand = Canvas::new(&prompt, &schedule, &facts).unwrap();
+            while !canvas.is_done() {
+                // Whatever is left in the arena must not matter.
+                engine.poison(0x7fc0_0000);
+                engine.step(&mut canvas);
+                step_by_hand(&mut engine, &mut by_hand);
+                assert_eq!(canvas.ids(), by_hand.ids(), "{settings:?}");
+            }
+        }
+    }
+}
+
+fn step_by_hand(engine: &mut Engine, canvas: &mut Canvas) {
+    let (rule, step) = (*canvas.rule(), canvas.step_index());
+    let wanted = canvas.plan_step().to_vec();
+    let without_prompt = logits(engine, &canvas.unconditional_ids().to_vec(), &wanted);
+    let mut with_prompt = logits(engine, &canvas.ids().to_vec(), &wanted);
+    let choose = |(i, w): (usize, &Wanted)| -> Choice {
+        let row = &mut with_prompt[i];
+        sample::choose(&rule, step, w.position, row, Some(&without_prompt[i]), &mut [])
+    };
+    let choices: Vec<Choice> = wanted.iter().enumerate().map(choose).collect();
+    canvas.commit(&choices);
+}
