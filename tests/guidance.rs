@@ -41,8 +41,8 @@ fn a_guided_step_is_two_passes_put_together() {
 fn step_by_hand(engine: &mut Engine, canvas: &mut Canvas) {
     let (rule, step) = (*canvas.rule(), canvas.step_index());
     let wanted = canvas.plan_step().to_vec();
-    let without_prompt = logits(engine, &canvas.unconditional_ids().to_vec(), &wanted);
-    let mut with_prompt = logits(engine, &canvas.ids().to_vec(), &wanted);
+    let without_prompt = logits(engine, canvas.unconditional_ids(), &wanted);
+    let mut with_prompt = logits(engine, canvas.ids(), &wanted);
     let choose = |(i, w): (usize, &Wanted)| -> Choice {
         let row = &mut with_prompt[i];
         sample::choose(&rule, step, w.position, row, Some(&without_prompt[i]), &mut [])

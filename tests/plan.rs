@@ -184,7 +184,7 @@ proptest! {
         let sealing = Sealing {
             fixed_bytes: plan.fixed_bytes,
             slots: plan.buffers.iter().map(|b| b.span).collect(),
-            phases: plan.accesses.clone(),
+            phases: plan.ops.iter().map(|op| op.access.clone()).collect(),
             workers: threads,
         };
         let sealed = region.seal::<()>(sealing);
