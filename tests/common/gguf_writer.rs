@@ -18,12 +18,23 @@ pub mod value_type {
     pub const F64: u32 = 12;
 }
 
-/// Numbers of the tensor types that tests use.
+/// Numbers of the tensor types, as the specification has them.
 pub mod tensor_type {
     pub const F32: u32 = 0;
     pub const F16: u32 = 1;
+    pub const Q4_0: u32 = 2;
+    pub const Q4_1: u32 = 3;
+    pub const Q5_0: u32 = 6;
+    pub const Q5_1: u32 = 7;
     pub const Q8_0: u32 = 8;
+    pub const Q2_K: u32 = 10;
+    pub const Q3_K: u32 = 11;
     pub const Q4_K: u32 = 12;
+    pub const Q5_K: u32 = 13;
+    pub const Q6_K: u32 = 14;
+    pub const IQ4_NL: u32 = 20;
+    pub const IQ4_XS: u32 = 23;
+    pub const BF16: u32 = 30;
 }
 
 /// A metadata value: its type and its bytes in the file.

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "every test that includes this uses another part of it")]
 
-use super::gguf_writer::GgufWriter;
+use super::gguf_writer::{GgufWriter, tensor_type};
 
 /// Width of the residual stream; two heads of 32.
 pub const WIDTH: u64 = 64;
@@ -26,6 +26,62 @@ pub fn llada() -> GgufWriter {
         .f32("llada.rope.freq_base", 5e5)
         .u32("llada.vocab_size", VOCAB as u32);
     weights(&mut file);
+    file
+}
+
+/// The smallest complete model of architecture `llada` or `dream`, with a vocabulary of its own:
+/// for `llada` every tensor F16 and the output tied, for `dream` matrices of Q8_0, grouped heads,
+/// biases and an output of its own.
+pub fn smallest(architecture: &str) -> GgufWriter {
+    let is_dream = architecture == "dream";
+    let tokens = ["a", "b", "c", "1", "ab", "abc", "<|mask|>", "<|eos|>"];
+    // Q8_0 has blocks of 32.
+    let (width, heads, kv_heads) = if is_dream { (32, 4, 2) } else { (16, 2, 2) };
+    let head_width = width / heads;
+    let key = |name: &str| format!("{architecture}.{name}");
+    let mut file = GgufWriter::new();
+    file.str("general.architecture", architecture)
+        .u32(&key("context_length"), 64)
+        .u32(&key("embedding_length"), width as u32)
+        .u32(&key("block_count"), 1)
+        .u32(&key("feed_forward_length"), width as u32)
+        .u32(&key("attention.head_count"), heads as u32)
+        .u32(&key("attention.head_count_kv"), kv_heads as u32)
+        .f32(&key("attention.layer_norm_rms_epsilon"), 1e-6)
+        .f32(&key("rope.freq_base"), 1e4)
+        .u32(&key("rope.dimension_count"), head_width as u32)
+        .bool("diffusion.shift_logits", is_dream)
+        .str("tokenizer.ggml.model", "gpt2")
+        .strs("tokenizer.ggml.tokens", &tokens)
+        .i32s("tokenizer.ggml.token_type", &[1, 1, 1, 1, 1, 1, 3, 3])
+        .strs("tokenizer.ggml.merges", &["a b", "ab c"])
+        .u32("tokenizer.ggml.mask_token_id", 6)
+        .u32("tokenizer.ggml.eos_token_id", 7);
+    let kv_cols = kv_heads * head_width;
+    let mut matrix = |name: &str, rows: u64, cols: u64| {
+        let (ty, row_bytes) = if is_dream {
+            (tensor_type::Q8_0, cols / 32 * 34)
+        } else {
+            (tensor_type::F16, 2 * cols)
+        };
+        let data = vec![0x2a; (rows * row_bytes) as usize];
+        file.tensor(&format!("{name}.weight"), &[cols, rows], ty, data);
+    };
+    matrix("token_embd", tokens.len() as u64, width);
+    if is_dream {
+        matrix("output", tokens.len() as u64, width);
+    }
+    let qkv = [("blk.0.attn_q", width), ("blk.0.attn_k", kv_cols), ("blk.0.attn_v", kv_cols)];
+    qkv.iter().for_each(|(name, rows)| matrix(name, *rows, width));
+    for name in ["attn_output", "ffn_gate", "ffn_up", "ffn_down"] {
+        matrix(&format!("blk.0.{name}"), width, width);
+    }
+    for name in ["blk.0.attn_norm", "blk.0.ffn_norm", "output_norm"] {
+        vector(&mut file, &format!("{name}.weight"), width);
+    }
+    if is_dream {
+        qkv.iter().for_each(|(name, rows)| vector(&mut file, &format!("{name}.bias"), *rows));
+    }
     file
 }
 
