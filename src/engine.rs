@@ -39,6 +39,7 @@ pub struct Engine {
     arena_bytes: usize,
     weight_bytes: usize,
     warnings: Vec<String>,
+    counting: bool,
     canary: bool,
     full_logits: bool,
 }
@@ -96,6 +97,7 @@ impl Engine {
             weight_bytes: plan.fixed_bytes,
             config: model.config,
             warnings,
+            counting: false,
             canary: false,
             full_logits: false,
         })
@@ -143,21 +145,15 @@ impl Drop for Engine {
 }
 
 fn reserve(plan: &Plan, options: &Options) -> Result<Region, Error> {
-    let needed = plan.total_bytes;
-    if let Some(available) = dllm_arena::available_bytes()
-        && needed > available
-    {
-        return Err(Error::Memory { needed, available });
-    }
     let options = dllm_arena::Options { huge_pages: options.huge_pages, lock: options.lock };
-    Ok(Region::reserve(needed, &options)?)
+    Ok(Region::reserve(plan.total_bytes, &options)?)
 }
 
 fn seal(region: Region, plan: &Plan) -> (Leader<Job>, Vec<Worker<Job>>) {
     let sealing = Sealing {
         fixed_bytes: plan.fixed_bytes,
         slots: plan.buffers.iter().map(|b| b.span).collect(),
-        phases: plan.accesses.clone(),
+        phases: plan.ops.iter().map(|op| op.access.clone()).collect(),
         workers: plan.limits.threads,
     };
     match region.seal(sealing) {

@@ -17,14 +17,7 @@ pub enum Error {
     Plan(plan::Fault),
     /// The request cannot be run.
     Request(denoise::Fault),
-    /// The arena does not fit.
-    Memory {
-        /// Bytes of the arena.
-        needed: usize,
-        /// Bytes that may be used.
-        available: usize,
-    },
-    /// The system refuses the arena.
+    /// The arena does not fit, or the system refuses it.
     Reserve(ReserveError),
     /// The CPU or this version lacks an instruction set.
     Isa {
@@ -65,6 +58,13 @@ pub enum Error {
         /// Tokens of the canvas.
         rows: usize,
     },
+    /// The facts given with a request are another model's.
+    Vocabulary {
+        /// Size of the vocabulary that the facts give.
+        facts_vocab: usize,
+        /// The model's.
+        vocab: usize,
+    },
     /// The file names no mask token and the caller gave none.
     NoMaskToken,
 }
@@ -77,12 +77,6 @@ impl fmt::Display for Error {
             Error::Vocab(fault) => fault.fmt(f),
             Error::Plan(fault) => fault.fmt(f),
             Error::Request(fault) => fault.fmt(f),
-            Error::Memory { needed, available } => write!(
-                f,
-                "needs {}, {} available: use a smaller model or fewer tokens",
-                Gib(*needed),
-                Gib(*available)
-            ),
             Error::Reserve(error) => error.fmt(f),
             Error::Isa { name } => {
                 let names: Vec<_> = dllm_cpu::Kernels::all().map(|k| k.name()).collect();
@@ -102,6 +96,10 @@ impl fmt::Display for Error {
                 write!(f, "token {token} at position {position}: the vocabulary has {vocab} tokens")
             }
             Error::Row { row, rows } => write!(f, "row {row}: there are {rows} tokens"),
+            Error::Vocabulary { facts_vocab, vocab } => write!(
+                f,
+                "the request is for a vocabulary of {facts_vocab} tokens, the model has {vocab}"
+            ),
             Error::NoMaskToken => {
                 write!(f, "the file names no mask token: give one with `--mask-token ID`")
             }

@@ -18,7 +18,7 @@ pub mod vocab;
 pub use denoise::{Canvas, Schedule};
 pub use device::Device;
 pub use dllm_arena::count::peak_rss_bytes;
-pub use dllm_arena::{CountingAllocator, Lock, available_bytes};
+pub use dllm_arena::{CountingAllocator, Lock, available_bytes, lock_process};
 pub use engine::{Engine, Options};
 pub use error::Error;
 pub use model::Model;

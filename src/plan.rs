@@ -13,7 +13,6 @@ pub use operators::{Count, KEY_ITEM, Op, OpKind, Part, Split, stage};
 pub use weights::{MatrixPlan, WeightKind, WeightPlan};
 
 use crate::model::Model;
-use dllm_arena::PhaseAccess;
 
 /// Rows of a work item of the row-wise operators (norms, quantization): enough for a call to be
 /// cheap, few enough for short canvases to spread over threads.
@@ -85,8 +84,6 @@ pub struct Plan {
     pub ports: Ports,
     /// The operators of a forward pass with sampling, in order; one phase each.
     pub ops: Vec<Op>,
-    /// What each operator touches, for the arena.
-    pub accesses: Vec<PhaseAccess>,
     /// Bytes of the whole arena.
     pub total_bytes: usize,
 }
@@ -104,7 +101,6 @@ impl Plan {
         let ops = operators::plan(model, &weights, &mut buffers);
         let ports = buffers.ports();
         let (buffers, work_bytes) = buffers.place(&ops, weights.bytes).ok_or(Fault::TooLarge)?;
-        let accesses = ops.iter().map(|op| op.access.clone()).collect();
         let total_bytes = weights.bytes.checked_add(work_bytes).ok_or(Fault::TooLarge)?;
         Ok(Plan {
             limits,
@@ -114,7 +110,6 @@ impl Plan {
             buffers,
             ports,
             ops,
-            accesses,
             total_bytes,
         })
     }

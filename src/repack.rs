@@ -11,12 +11,14 @@ use dllm_cpu::decode::{decode_row, first_nonfinite};
 use dllm_cpu::dtype::PANEL_ROWS;
 use dllm_cpu::pack::{pack_panel, panel_bytes};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Panels that a thread takes at a time: a few hundred kilobytes, so that tails are short.
-const PANELS_PER_TASK: usize = 16;
+/// Groups of 16 rows that a thread takes at a time: a few hundred kilobytes, so that tails are
+/// short.
+const GROUPS_PER_TASK: usize = 16;
 
-/// Fills the read-only part of `region` as `plan` lays it out, on `threads` threads. `progress` is
-/// called with the bytes filled so far, of `plan.fixed_bytes`.
+/// Fills the read-only part of `region` as `plan` lays it out, on up to `threads` threads.
+/// `progress` is called with the bytes filled so far, of `plan.fixed_bytes`.
 ///
 /// # Errors
 /// [`Fault::NotFinite`] for a scale, norm weight or bias that is NaN or infinite.
@@ -28,6 +30,8 @@ pub fn fill(
     threads: usize,
     progress: &mut dyn FnMut(usize),
 ) -> Result<(), Fault> {
+    let available = std::thread::available_parallelism().map_or(1, |count| count.get());
+    let threads = threads.min(available);
     for weight in &plan.weights {
         fill_one(gguf, model, weight, region, threads)?;
         progress(weight.span.offset + weight.span.bytes);
@@ -45,28 +49,29 @@ fn fill_one(
     match weight.kind {
         WeightKind::Embedding(matrix) => {
             let source = Source::new(gguf, matrix);
-            source.check()?;
-            region.span_mut::<u8>(weight.span).copy_from_slice(source.bytes);
-            source.release();
+            let group_bytes = PANEL_ROWS * source.row_bytes;
+            let copy = |rows: &[&[u8]], to: &mut [u8]| {
+                for (to, row) in to.chunks_exact_mut(row_len(rows)).zip(rows) {
+                    to.copy_from_slice(row);
+                }
+            };
+            source.fill(region.span_mut(weight.span), group_bytes, threads, copy)
         }
         WeightKind::Panels(matrix) => {
-            let source = Source::new(gguf, matrix);
-            source.check()?;
-            source.pack(region.span_mut(weight.span), threads);
-            source.release();
+            let Matrix { dtype, cols, .. } = matrix;
+            let pack = |rows: &[&[u8]], to: &mut [u8]| pack_panel(dtype, rows, cols, to);
+            let to = region.span_mut(weight.span);
+            Source::new(gguf, matrix).fill(to, panel_bytes(dtype, cols), threads, pack)
         }
-        WeightKind::Vector(vector) => {
-            let values = region.span_mut::<f32>(weight.span);
-            read_vector(gguf, vector, values)?;
-        }
-        WeightKind::RopeCos => {
-            rope_table(gguf, model, libm::cos, region.span_mut::<f32>(weight.span))?;
-        }
-        WeightKind::RopeSin => {
-            rope_table(gguf, model, libm::sin, region.span_mut::<f32>(weight.span))?;
-        }
+        WeightKind::Vector(vector) => read_vector(gguf, vector, region.span_mut(weight.span)),
+        WeightKind::RopeCos => rope_table(gguf, model, libm::cos, region.span_mut(weight.span)),
+        WeightKind::RopeSin => rope_table(gguf, model, libm::sin, region.span_mut(weight.span)),
     }
-    Ok(())
+}
+
+/// Bytes of a row of a group, which has one at least.
+fn row_len(rows: &[&[u8]]) -> usize {
+    rows.first().map_or(1, |row| row.len())
 }
 
 /// A matrix of the file.
@@ -83,65 +88,65 @@ impl<'a> Source<'a> {
         Source { gguf, matrix, bytes, row_bytes: bytes.len() / matrix.rows }
     }
 
-    fn check(&self) -> Result<(), Fault> {
-        check_finite(self.gguf, self.matrix.tensor, self.matrix.dtype, self.bytes, self.row_bytes)
-    }
-
-    /// Packs all panels into `to`.
-    fn pack(&self, to: &mut [u8], threads: usize) {
-        let panel_bytes = panel_bytes(self.matrix.dtype, self.matrix.cols);
-        let tasks = to.chunks_mut(PANELS_PER_TASK * panel_bytes).enumerate();
-        let tasks = Mutex::new(tasks);
+    /// Hands every 16 rows, and the `group_bytes` of `to` that they go to, to `put`; checks them;
+    /// then drops the tensor's pages of the file.
+    fn fill(
+        &self,
+        to: &mut [u8],
+        group_bytes: usize,
+        threads: usize,
+        put: impl Fn(&[&[u8]], &mut [u8]) + Sync,
+    ) -> Result<(), Fault> {
+        let tasks = Mutex::new(to.chunks_mut(GROUPS_PER_TASK * group_bytes).enumerate());
+        let bad_row = AtomicUsize::new(usize::MAX);
         let work = || {
             // A poisoned lock means that another thread panicked, which the scope passes on.
-            while let Some((task, panels)) = tasks.lock().ok().and_then(|mut t| t.next()) {
-                for (at, panel) in panels.chunks_mut(panel_bytes).enumerate() {
-                    self.pack_one(task * PANELS_PER_TASK + at, panel);
+            while let Some((task, groups)) = tasks.lock().ok().and_then(|mut t| t.next()) {
+                for (at, group) in groups.chunks_mut(group_bytes).enumerate() {
+                    let first = (task * GROUPS_PER_TASK + at) * PANEL_ROWS;
+                    bad_row.fetch_min(self.put_group(first, group, &put), Ordering::Relaxed);
                 }
             }
         };
         std::thread::scope(|scope| {
             for _ in 1..threads {
-                scope.spawn(work);
+                // Where the system starts no more threads, those that there are do the work.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, work);
             }
             work();
         });
-    }
-
-    fn pack_one(&self, panel: usize, to: &mut [u8]) {
-        let mut rows = [&self.bytes[..0]; PANEL_ROWS];
-        let first = panel * PANEL_ROWS;
-        let count = (self.matrix.rows - first).min(PANEL_ROWS);
-        for (at, row) in rows[..count].iter_mut().enumerate() {
-            *row = &self.bytes[(first + at) * self.row_bytes..][..self.row_bytes];
-        }
-        pack_panel(self.matrix.dtype, &rows[..count], self.matrix.cols, to);
-    }
-
-    fn release(&self) {
         self.gguf.release(&self.gguf.tensors()[self.matrix.tensor]);
+        match bad_row.into_inner() {
+            usize::MAX => Ok(()),
+            row => Err(not_finite(self.gguf, self.matrix.tensor, row)),
+        }
+    }
+
+    /// Puts up to 16 rows from `first` on; returns the first that is not finite, or `usize::MAX`.
+    fn put_group(&self, first: usize, to: &mut [u8], put: impl Fn(&[&[u8]], &mut [u8])) -> usize {
+        let count = (self.matrix.rows - first).min(PANEL_ROWS);
+        let bytes = &self.bytes[first * self.row_bytes..][..count * self.row_bytes];
+        let mut rows = [&bytes[..0]; PANEL_ROWS];
+        for (row, bytes) in rows.iter_mut().zip(bytes.chunks_exact(self.row_bytes)) {
+            *row = bytes;
+        }
+        put(&rows[..count], to);
+        let dtype = self.matrix.dtype;
+        let bad = first_nonfinite(dtype, bytes);
+        bad.map_or(usize::MAX, |block| first + block * dtype.block_bytes() / self.row_bytes)
     }
 }
 
-fn check_finite(
-    gguf: &Gguf,
-    tensor: usize,
-    dtype: dllm_cpu::dtype::Dtype,
-    bytes: &[u8],
-    row_bytes: usize,
-) -> Result<(), Fault> {
-    match first_nonfinite(dtype, bytes) {
-        None => Ok(()),
-        Some(block) => Err(Fault::NotFinite {
-            name: gguf.tensors()[tensor].name.clone(),
-            row: block * dtype.block_bytes() / row_bytes,
-        }),
-    }
+fn not_finite(gguf: &Gguf, tensor: usize, row: usize) -> Fault {
+    Fault::NotFinite { name: gguf.tensors()[tensor].name.clone(), row }
 }
 
 fn read_vector(gguf: &Gguf, vector: Vector, to: &mut [f32]) -> Result<(), Fault> {
     let bytes = gguf.data(&gguf.tensors()[vector.tensor]);
-    check_finite(gguf, vector.tensor, vector.dtype, bytes, bytes.len())?;
+    // A float's block is one value, which is what a vector's rows are.
+    if let Some(index) = first_nonfinite(vector.dtype, bytes) {
+        return Err(not_finite(gguf, vector.tensor, index));
+    }
     decode_row(vector.dtype, bytes, to);
     Ok(())
 }
@@ -150,14 +155,7 @@ fn read_vector(gguf: &Gguf, vector: Vector, to: &mut [f32]) -> Result<(), Fault>
 fn rope_table(gguf: &Gguf, model: &Model, f: fn(f64) -> f64, to: &mut [f32]) -> Result<(), Fault> {
     let rope = &model.config.rope;
     let half = rope.dimensions / 2;
-    let mut factors = vec![1.0f32; half];
-    if let Some(vector) = model.rope_factors {
-        read_vector(gguf, vector, &mut factors)?;
-        if factors.contains(&0.0) {
-            let name = gguf.tensors()[vector.tensor].name.clone();
-            return Err(Fault::NotFinite { name, row: 0 });
-        }
-    }
+    let factors = rope_factors(gguf, model, half)?;
     let frequency = |(i, factor): (usize, &f32)| {
         let exponent = -2.0 * i as f64 / rope.dimensions as f64;
         libm::pow(f64::from(rope.theta), exponent) / f64::from(*factor)
@@ -169,4 +167,19 @@ fn rope_table(gguf: &Gguf, model: &Model, f: fn(f64) -> f64, to: &mut [f32]) -> 
         }
     }
     Ok(())
+}
+
+/// What the file divides the frequencies by; ones where it does not say.
+fn rope_factors(gguf: &Gguf, model: &Model, half: usize) -> Result<Vec<f32>, Fault> {
+    let mut factors = vec![1.0f32; half];
+    let Some(vector) = model.rope_factors else { return Ok(factors) };
+    read_vector(gguf, vector, &mut factors)?;
+    match factors.iter().position(|factor| *factor <= 0.0) {
+        None => Ok(factors),
+        Some(index) => Err(Fault::Value {
+            key: format!("{}[{index}]", gguf.tensors()[vector.tensor].name),
+            found: factors[index].to_string(),
+            need: "positive".into(),
+        }),
+    }
 }

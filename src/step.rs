@@ -29,6 +29,8 @@ pub struct Job {
     pub guide: bool,
     /// How logits become choices, and the step's number for random ones.
     pub sampling: Option<(Rule, u32)>,
+    /// Whether to count what workers do that they should not; it costs two system calls a worker.
+    pub count: bool,
     /// Index of the last operator of the pass.
     pub last_op: usize,
     /// Whether to allocate once on every worker: the proof that the counters see them.
@@ -151,14 +153,16 @@ pub fn run(
 ) {
     let _env = FloatEnv::enter();
     let job = step.job();
-    let (counts, usage) = (thread_counts(), thread_usage());
+    let before = job.count.then(|| (thread_counts(), thread_usage()));
     if job.canary {
         std::hint::black_box(Box::new(step.worker()));
     }
     while let Some(phase) = step.next_phase() {
         let index = phase.index();
         program.run(&phase, &job);
-        if index == job.last_op {
+        if let Some((counts, usage)) = before
+            && index == job.last_op
+        {
             // Before the barrier, so that whoever passes it reads this pass's counts.
             report.add(thread_counts().since(&counts), thread_usage().since(&usage));
         }

@@ -9,8 +9,8 @@ pub mod cpus;
 use crossbeam_utils::CachePadded;
 use dllm_arena::{Counts, Step, Usage, Worker};
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 /// What engine threads did that a step should not do, summed over threads and passes.
@@ -77,9 +77,13 @@ impl Team {
     ) -> io::Result<Team> {
         let reports: Arc<[Report]> = (0..=workers.len()).map(|_| Report::default()).collect();
         let mut team = Team { threads: Vec::new(), reports, warnings: Vec::new() };
-        let (sender, pinned) = std::sync::mpsc::channel();
-        for mut worker in workers {
-            let number = worker.worker();
+        let (sender, pinned) = mpsc::channel();
+        // Threads first, workers when all are there: a worker that no thread takes up breaks the
+        // crew, and threads that get none just end.
+        let mut seats = Vec::new();
+        for number in 1..=workers.len() {
+            let (seat, taken) = mpsc::channel::<Worker<J>>();
+            seats.push(seat);
             let (work, reports) = (work.clone(), Arc::clone(&team.reports));
             let (cpu, sender) = (cpus.get(number).copied(), sender.clone());
             let body = move || {
@@ -87,16 +91,28 @@ impl Team {
                 // The receiver outlives the start-up, which is all that is waited for.
                 let _ = sender.send(refused);
                 drop(sender);
+                let Ok(mut worker) = taken.recv() else { return };
                 while let Some(step) = worker.next_step() {
                     work(step, &reports[number]);
                 }
             };
             let name = format!("dllm-worker-{number}");
-            team.threads.push(std::thread::Builder::new().name(name).spawn(body)?);
+            match std::thread::Builder::new().name(name).spawn(body) {
+                Ok(thread) => team.threads.push(thread),
+                Err(error) => {
+                    drop(seats);
+                    team.join();
+                    return Err(error);
+                }
+            }
         }
         drop(sender);
         let refused = pinned.iter().flatten();
         team.warnings.extend(refused.map(|cpu| format!("cannot pin a thread to CPU {cpu}")));
+        for (seat, worker) in seats.into_iter().zip(workers) {
+            // Its thread waits for it.
+            let _ = seat.send(worker);
+        }
         Ok(team)
     }
 

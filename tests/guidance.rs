@@ -5,7 +5,7 @@ mod models;
 
 use dllm_rt::denoise::{Canvas, Settings, Wanted};
 use dllm_rt::sample::{self, Choice};
-use dllm_rt::{Engine, Schedule};
+use dllm_rt::{Engine, Limits, Schedule};
 
 /// Copies of the logits that `wanted` reads.
 fn logits(engine: &mut Engine, ids: &[u32], wanted: &[Wanted]) -> Vec<Vec<f32>> {
@@ -16,7 +16,9 @@ fn logits(engine: &mut Engine, ids: &[u32], wanted: &[Wanted]) -> Vec<Vec<f32>> 
 #[test]
 fn a_guided_step_is_two_passes_put_together() {
     for threads in [1, 2] {
-        let mut engine = models::load(models::LLADA, threads, None);
+        // So few rows of logits that, were they not kept, the second pass would reach them.
+        let limits = Limits { rows: 96, wanted: 12, guidance: true, threads };
+        let mut engine = models::load_within(models::LLADA, limits, None);
         let base = Settings { gen_length: 24, block_length: Some(8), ..Settings::default() };
         for (cfg_scale, temperature) in [(0.5, 0.0), (3.0, 0.0), (1.5, 0.8)] {
             let temperature = Some(temperature);
@@ -39,8 +41,8 @@ fn a_guided_step_is_two_passes_put_together() {
 fn step_by_hand(engine: &mut Engine, canvas: &mut Canvas) {
     let (rule, step) = (*canvas.rule(), canvas.step_index());
     let wanted = canvas.plan_step().to_vec();
-    let without_prompt = logits(engine, &canvas.unconditional_ids().to_vec(), &wanted);
-    let mut with_prompt = logits(engine, &canvas.ids().to_vec(), &wanted);
+    let without_prompt = logits(engine, canvas.unconditional_ids(), &wanted);
+    let mut with_prompt = logits(engine, canvas.ids(), &wanted);
     let choose = |(i, w): (usize, &Wanted)| -> Choice {
         let row = &mut with_prompt[i];
         sample::choose(&rule, step, w.position, row, Some(&without_prompt[i]), &mut [])

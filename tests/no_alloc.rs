@@ -9,7 +9,7 @@ use dllm_arena::count::{thread_counts, thread_usage};
 use dllm_arena::{CountingAllocator, Counts, Usage};
 use dllm_rt::denoise::Settings;
 use dllm_rt::team::Counters;
-use dllm_rt::{Engine, Schedule};
+use dllm_rt::{Engine, Limits, Schedule};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator::new();
@@ -21,7 +21,9 @@ fn main() {
     assert!(dllm_arena::count::installed(), "the counting allocator is not in use");
     for name in models::ALL {
         for threads in [1, 2, 3] {
-            let mut engine = models::load(name, threads, None);
+            // Few rows of logits: as tight as requests make it.
+            let limits = Limits { rows: 48, wanted: 25, guidance: true, threads };
+            let mut engine = models::load_within(name, limits, None);
             if !dllm_arena::lock_process() {
                 println!("no_alloc: memory is not locked; a page may be reclaimed and fault");
             }
@@ -35,6 +37,7 @@ fn main() {
 }
 
 fn check(engine: &mut Engine, name: &str, threads: usize, settings: &Settings) {
+    engine.set_counting(true);
     steps(engine, settings);
     engine.reset_counters();
     let (counts, usage) = steps(engine, settings);

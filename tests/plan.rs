@@ -117,6 +117,16 @@ fn only_the_last_layer_narrows_to_the_wanted_rows() {
 }
 
 #[test]
+fn the_guides_logits_outlive_the_second_pass() {
+    let limits = Limits { rows: 512, wanted: 32, guidance: true, threads: 2 };
+    let plan = Plan::new(&llada_8b(), limits).unwrap();
+    let guide = plan.buffers.iter().find(|b| b.name == "logits.guide").unwrap();
+    for buffer in plan.buffers.iter().filter(|b| b.name != guide.name) {
+        assert!(!buffer.span.overlaps(&guide.span), "{} lies over the guide", buffer.name);
+    }
+}
+
+#[test]
 fn a_canvas_of_any_length_runs_and_longer_ones_are_refused() {
     let file = models::open(models::DREAM);
     for rows in [1, 2, 15, 16, 17, 31, 32, 33, 63] {
@@ -174,7 +184,7 @@ proptest! {
         let sealing = Sealing {
             fixed_bytes: plan.fixed_bytes,
             slots: plan.buffers.iter().map(|b| b.span).collect(),
-            phases: plan.accesses.clone(),
+            phases: plan.ops.iter().map(|op| op.access.clone()).collect(),
             workers: threads,
         };
         let sealed = region.seal::<()>(sealing);

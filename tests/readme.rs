@@ -12,6 +12,8 @@ const CARGO_RUN: &str = "cargo run --release -- ";
 fn every_command_of_the_readme_runs() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let readme = std::fs::read_to_string(folder.join("README.md")).unwrap();
+    // Where cargo builds, unless it was told to build elsewhere: a command writes there.
+    std::fs::create_dir_all(folder.join("target")).unwrap();
     let (mut in_shell, mut ran, mut elsewhere) = (false, 0, false);
     for line in readme.lines() {
         if line.starts_with("```") {

@@ -8,7 +8,7 @@ use dllm_rt::gguf::{self, Gguf};
 use dllm_rt::model::{Architecture, Config};
 use dllm_rt::sample::Kind;
 use dllm_rt::vocab::{Vocab, parts_from_gguf};
-use dllm_rt::{Engine, Error, Limits, Model, Options};
+use dllm_rt::{Engine, Error, Limits, Lock, Model, Options, lock_process};
 use std::path::Path;
 
 /// A model that can generate: file, configuration, tokenizer.
@@ -98,6 +98,10 @@ pub fn load(
         progress.set(done as u64, total as u64);
     })?;
     drop(progress);
+    // Code, stacks and heap as well; without the privilege the arena's own warning says so.
+    if options.lock != Lock::Off {
+        lock_process();
+    }
     if flags.wants_warnings() {
         engine.warnings().iter().for_each(|warning| output::say(&format!("warning: {warning}")));
     }

@@ -17,7 +17,8 @@ pub const CFG_SCALE_MAX: f64 = 100.0;
 pub struct Settings {
     /// Positions to generate after the prompt; 0 only fills the prompt's holes.
     pub gen_length: u32,
-    /// Steps in all. Default: `gen_length`, or the number of holes when that is 0.
+    /// Steps in all; raised to one a block where there are fewer. Default: `gen_length`, or the
+    /// number of holes when that is 0.
     pub steps: Option<u32>,
     /// LLaDA: positions a block; more than `gen_length` counts as `gen_length`. Default 32. Dream's
     /// plain loop has no blocks and takes no notice.

@@ -3,6 +3,7 @@
 use super::{Engine, StepStats};
 use crate::denoise::{Canvas, ModelFacts, Progress, Schedule, Wanted};
 use crate::error::Error;
+use crate::plan::Limits;
 use crate::sample::{Choice, Rule};
 use crate::step::{Job, run};
 use crate::team::Counters;
@@ -39,6 +40,10 @@ impl Engine {
         facts: &ModelFacts,
     ) -> Result<Canvas, Error> {
         let _env = FloatEnv::enter();
+        let (facts_vocab, vocab) = (facts.vocab_size as usize, self.config.vocab);
+        if facts_vocab != vocab {
+            return Err(Error::Vocabulary { facts_vocab, vocab });
+        }
         let canvas = Canvas::new(prompt, schedule, facts)?;
         self.check_rows(canvas.ids().len())?;
         if schedule.cfg_scale() > 0.0 && !self.limits.guidance {
@@ -56,12 +61,14 @@ impl Engine {
 
     /// One denoising step: a forward pass, or two under guidance, and a commit.
     ///
-    /// The canvas must come from [`Engine::canvas`] of this engine: one from another engine panics
-    /// where it is too long for this one.
+    /// # Panics
+    /// For a canvas that [`Engine::canvas`] of this engine would not have given: longer, with more
+    /// wanted rows or other tokens than were planned for.
     pub fn step<'c>(&mut self, canvas: &'c mut Canvas) -> Progress<'c> {
         let start = Instant::now();
         let _env = FloatEnv::enter();
         let (rule, step, rows) = (*canvas.rule(), canvas.step_index(), canvas.ids().len());
+        self.must_fit(canvas);
         let chosen = self.place_wanted(canvas.plan_step());
         if chosen > 0 {
             let wanted = if self.full_logits { self.place_others(chosen, rows) } else { chosen };
@@ -105,7 +112,8 @@ impl Engine {
         Ok(Logits { values: &values[..wanted * stride], vocab, stride })
     }
 
-    /// What engine threads did since [`Engine::reset_stats`] that a step should not do.
+    /// What engine threads did since [`Engine::reset_stats`] that a step should not do, while
+    /// [`Engine::set_counting`] was on.
     pub fn counters(&self) -> Counters {
         self.team.as_ref().map(|team| team.counters()).unwrap_or_default()
     }
@@ -136,6 +144,11 @@ impl Engine {
         }
     }
 
+    /// Whether [`Engine::counters`] counts. Off at first: it takes two system calls a worker and pass.
+    pub fn set_counting(&mut self, on: bool) {
+        self.counting = on;
+    }
+
     /// Fills every buffer between the weights and the end of the arena with `pattern`: what a step
     /// reads it must have written. For tests.
     #[doc(hidden)]
@@ -155,6 +168,18 @@ impl Engine {
         self.canary = on;
     }
 
+    /// Before any worker is told to start: what would go wrong there could not be put right.
+    ///
+    /// # Panics
+    /// See [`Engine::step`].
+    fn must_fit(&self, canvas: &Canvas) {
+        let Limits { rows, guidance, .. } = self.limits;
+        let (ids, vocab) = (canvas.ids(), self.config.vocab);
+        assert!(ids.len() <= rows, "a canvas of {} tokens, {rows} were planned", ids.len());
+        assert!(ids.iter().all(|id| (*id as usize) < vocab), "a token beyond {vocab}");
+        assert!(guidance || canvas.rule().cfg_scale <= 0.0, "guidance was not planned");
+    }
+
     fn check_rows(&self, rows: usize) -> Result<(), Error> {
         let rows_max = self.limits.rows;
         if rows > rows_max { Err(Error::CanvasTooLong { rows, rows_max }) } else { Ok(()) }
@@ -165,7 +190,11 @@ impl Engine {
         slot[..ids.len()].copy_from_slice(ids);
     }
 
+    /// # Panics
+    /// See [`Engine::step`].
     fn place_wanted(&mut self, wanted: &[Wanted]) -> usize {
+        let (count, planned) = (wanted.len(), self.limits.wanted);
+        assert!(count <= planned, "{count} wanted rows, {planned} were planned");
         let leader = leader(&mut self.leader);
         let rows = leader.slot_mut::<u32>(self.ports.wanted);
         for (to, wanted) in rows.iter_mut().zip(wanted) {
@@ -179,7 +208,12 @@ impl Engine {
     }
 
     /// Adds rows that no position wants, until there are `rows` of them.
+    ///
+    /// # Panics
+    /// See [`Engine::step`].
     fn place_others(&mut self, chosen: usize, rows: usize) -> usize {
+        let planned = self.limits.wanted;
+        assert!(rows <= planned, "{rows} wanted rows, {planned} were planned");
         let slot = leader(&mut self.leader).slot_mut::<u32>(self.ports.wanted);
         let (wanted, others) = slot[..rows].split_at_mut(chosen);
         // Wanted rows rise with their positions.
@@ -202,7 +236,8 @@ impl Engine {
         // Without sampling the last operator, which chooses tokens, is left out.
         let ops = if sampling.is_some() { ops } else { ops - 1 };
         let last_op = ops - 1;
-        let job = Job { rows, wanted, chosen, guide, sampling, last_op, canary: self.canary };
+        let (count, canary) = (self.counting, self.canary);
+        let job = Job { rows, wanted, chosen, guide, sampling, count, last_op, canary };
         let Some(team) = &self.team else { unreachable!("the team is there until drop") };
         let stats = &mut self.stats;
         let mut before = Instant::now();
@@ -215,6 +250,7 @@ impl Engine {
         });
         self.stats.passes += 1;
         self.stats.rows_computed += rows as u64;
+        self.stats.logit_rows += wanted as u64;
     }
 }
 

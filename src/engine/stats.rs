@@ -66,6 +66,8 @@ pub struct StepStats {
     pub passes: u64,
     /// Rows of all passes, canvas rows counted.
     pub rows_computed: u64,
+    /// Rows of logits of all passes.
+    pub logit_rows: u64,
     split: SplitMs,
     /// Milliseconds of all passes by operator.
     operators_ms: Box<[f64]>,
@@ -79,6 +81,7 @@ impl StepStats {
         StepStats {
             passes: 0,
             rows_computed: 0,
+            logit_rows: 0,
             split: SplitMs::default(),
             operators_ms: vec![0.0; operators].into(),
             // Written now: an allocation of zeros would be left to fault in a step.
@@ -88,7 +91,7 @@ impl StepStats {
     }
 
     pub(super) fn reset(&mut self) {
-        (self.passes, self.rows_computed, self.steps) = (0, 0, 0);
+        (self.passes, self.rows_computed, self.logit_rows, self.steps) = (0, 0, 0, 0);
         self.split = SplitMs::default();
         self.operators_ms.fill(0.0);
     }

@@ -154,8 +154,6 @@ pub enum KeyFault {
 pub enum TensorFault {
     /// Two tensors have this name.
     Duplicate,
-    /// It is needed and not there.
-    Missing,
     /// It has no dimension or more than [`caps::DIMS_MAX`].
     Dims {
         /// Its number of dimensions.
@@ -345,9 +343,6 @@ impl fmt::Display for TensorFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Duplicate => write!(f, "occurs twice"),
-            Self::Missing => {
-                write!(f, "is missing; convert the model again with a current converter")
-            }
             Self::Dims { found } => {
                 write!(f, "has {found} dimensions; 1 to {} are read", caps::DIMS_MAX)
             }

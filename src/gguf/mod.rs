@@ -124,15 +124,6 @@ impl Gguf {
         self.by_name.find(&self.tensors, name)
     }
 
-    /// The tensor of this name, which the model cannot do without.
-    ///
-    /// # Errors
-    ///
-    /// [`TensorFault::Missing`].
-    pub fn need_tensor(&self, name: &str) -> Result<&TensorInfo, Fault> {
-        self.tensor(name).ok_or_else(|| Fault::tensor(name, TensorFault::Missing))
-    }
-
     /// The data of one of this model's tensors: `rows` rows of `row_bytes` bytes. Empty for the
     /// tensor of another model that has no such place.
     pub fn data(&self, tensor: &TensorInfo) -> &[u8] {

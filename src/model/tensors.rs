@@ -111,8 +111,11 @@ impl Finder<'_> {
         let tensor = self.gguf.tensor_index(name).ok_or_else(missing)?;
         let info = &self.gguf.tensors()[tensor];
         let found = trimmed(info);
-        if !found.iter().copied().eq(shape.iter().map(|n| *n as u64)) {
-            let expected = shape.to_vec();
+        let mut expected = shape.to_vec();
+        while expected.len() > 1 && expected.last() == Some(&1) {
+            expected.pop();
+        }
+        if !found.iter().copied().eq(expected.iter().map(|n| *n as u64)) {
             return Err(Fault::Shape { name: name.into(), expected, found });
         }
         let unknown = || Fault::Type { name: name.into(), found: info.type_name().into() };

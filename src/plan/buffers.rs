@@ -230,7 +230,6 @@ fn slots(model: &Model, limits: Limits, wanted: usize, list: &mut List) -> Slots
     let ff_stride = config.ff_width.next_multiple_of(PANEL_ROWS);
     let vocab = config.vocab.next_multiple_of(PANEL_ROWS);
     let kinds = Kinds::of(model);
-    let widest = config.width.max(q_cols).max(config.ff_width);
     let attended = list.floats("attended", rows, q_cols);
     let hidden = list.floats("hidden", rows, ff_stride);
     let mut norm = list.act(NORM_NAMES, config.width, &kinds.norm);
@@ -260,7 +259,7 @@ fn slots(model: &Model, limits: Limits, wanted: usize, list: &mut List) -> Slots
         attended_act,
         hidden_act,
         tile: list.per_worker("scratch.tile", 2 * rows * PANEL_ROWS),
-        row: list.per_worker("scratch.row", widest.max(KEY_ITEM * config.head_width)),
+        row: list.per_worker("scratch.row", config.width.max(KEY_ITEM * config.head_width)),
         attention: {
             let tiles = 2 * QUERY_TILE * config.head_width;
             list.per_worker("scratch.attention", tiles + attention_scratch_floats())

@@ -1,6 +1,7 @@
 //! The program as a user meets it: exit statuses, streams, flags, JSON.
 
 mod chat;
+mod ends;
 mod interrupt;
 mod json;
 mod logits;

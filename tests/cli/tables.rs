@@ -27,7 +27,11 @@ fn the_plan_is_complete_and_lies_inside_the_arena() {
         assert_eq!(sum("bytes"), entries.iter().map(|e| number(&e["bytes"])).sum::<u64>());
         let buffers = plan["buffers"].as_array().unwrap();
         assert!(buffers.iter().all(|b| number(&b["offset"]) >= weights && end(b) <= total));
-        assert!(buffers.iter().any(|b| b["name"] == "logits.guide"));
+        let guide = buffers.iter().find(|b| b["name"] == "logits.guide").unwrap();
+        let apart =
+            |b: &Value| end(b) <= number(&guide["offset"]) || number(&b["offset"]) >= end(guide);
+        let others = || buffers.iter().filter(|b| b["name"] != "logits.guide");
+        assert!(others().all(apart), "a second pass would write over the first one's logits");
         assert!(buffers.iter().all(|b| b["live"].as_array().unwrap().len() == 2));
         let ops = plan["ops"].as_array().unwrap();
         assert_eq!((&ops[0]["name"], &ops[0]["layer"]), (&"embed".into(), &Value::Null));

@@ -26,7 +26,10 @@ pub fn open(name: &str) -> Gguf {
 }
 
 pub fn load(name: &str, threads: usize, isa: Option<&str>) -> Engine {
-    let limits = Limits { rows: 96, wanted: 96, guidance: true, threads };
+    load_within(name, Limits { rows: 96, wanted: 96, guidance: true, threads }, isa)
+}
+
+pub fn load_within(name: &str, limits: Limits, isa: Option<&str>) -> Engine {
     let options = Options { isa: isa.map(str::to_owned), ..Options::default() };
     Engine::load(&open(name), limits, &options, &mut |_, _| ()).unwrap()
 }
@@ -43,8 +46,9 @@ pub fn facts(engine: &Engine) -> ModelFacts {
         mask_token: MASK,
         vocab_size: engine.config().vocab as u32,
         shift_logits: engine.config().shift_logits,
-        end_of_text: vec![],
-        end_of_turn: vec![],
+        // Two of the forty tokens that these models choose among.
+        end_of_text: vec![301],
+        end_of_turn: vec![310],
     }
 }
 
@@ -69,8 +73,15 @@ pub fn every_sampler(kind: Kind) -> Vec<Settings> {
         let base = Settings { algorithm: Some(*algorithm), ..base.clone() };
         all.push(base.clone());
         all.push(Settings { temperature: Some(0.7), ..base.clone() });
+        all.push(Settings { forbid_end_in_logits: true, early_stop: true, ..base.clone() });
         match kind {
-            Kind::Llada => all.push(Settings { cfg_scale: 0.5, ..base.clone() }),
+            Kind::Llada => {
+                all.push(Settings { cfg_scale: 0.5, ..base.clone() });
+                let (cfg_scale, temperature) = (1.5, Some(0.6));
+                all.push(Settings { cfg_scale, temperature, ..base.clone() });
+                let (early_stop, zero_end_confidence) = (true, true);
+                all.push(Settings { early_stop, zero_end_confidence, ..base.clone() });
+            }
             Kind::Dream => {
                 let (temperature, top_p) = (Some(0.4), Some(0.9));
                 all.push(Settings { temperature, top_p, top_k: Some(40), ..base.clone() });

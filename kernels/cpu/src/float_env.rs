@@ -34,13 +34,16 @@ pub fn control_word() -> u32 {
     word
 }
 
-/// Sets this thread's control word, without its exception flags; for [`FloatEnv`], and for tests
-/// that play a caller with an unusual one.
+/// Sets this thread's control word, all exceptions masked and none flagged; for [`FloatEnv`], and
+/// for tests that play a caller with unusual rounding. Rust's own float arithmetic assumes the
+/// default, so nothing else should be computed under another one.
 #[cfg(target_arch = "x86_64")]
 pub fn set_control_word(word: u32) {
     /// The sticky flags (bits 0..=5) are a record, not a setting.
     const FLAGS: u32 = 0x3f;
-    let word = word & !FLAGS;
+    /// An unmasked exception (bits 7..=12) would end the process.
+    const MASKS: u32 = 0x1f80;
+    let word = word & !FLAGS | MASKS;
     // SAFETY: the mask keeps reserved bits out (bits 16.. would fault).
     unsafe {
         core::arch::asm!("ldmxcsr [{}]", in(reg) &(word & 0xffff), options(nostack, readonly));

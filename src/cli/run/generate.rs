@@ -59,6 +59,7 @@ pub fn generate(
     watchers: &mut Watchers<'_>,
 ) -> Result<Outcome, Failure> {
     engine.reset_stats();
+    engine.set_counting(true);
     let start = Instant::now();
     while !canvas.is_done() && !interrupt.is_pressed() {
         let is_first = canvas.step_index() == 0;

@@ -118,8 +118,8 @@ pub fn say(engine: &Engine, outcome: &Outcome) {
     output::say(&format!("isa       {isa}, {threads} threads"));
     output::say(&format!("arena     {}, of which weights {}", bytes.0, bytes.1));
     output::say(&format!(
-        "steps     {steps} in {:.3} s: {passes} forward passes, {rows} rows",
-        outcome.generate_s
+        "steps     {steps} in {:.3} s: {passes} forward passes, {rows} rows, {} rows of logits",
+        outcome.generate_s, stats.logit_rows
     ));
     output::say(&format!(
         "ms/step   mean {:.3}, p50 {:.3}, p90 {:.3}, p99 {:.3}, max {:.3}",

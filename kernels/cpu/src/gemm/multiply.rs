@@ -76,7 +76,9 @@ fn add_sub_block<I: Isa, F: Format, const T: usize>(
 ) {
     let v = isa.v();
     let vectors = F::SUB / 4;
-    let depth = if signed::<I, F>() { 1 } else { I::depth(F::CODE_MAX).min(vectors) };
+    // Down to a power of two, so that it divides the vectors of a sub-block.
+    let depth_max = if signed::<I, F>() { 1 } else { I::depth(F::CODE_MAX).min(vectors) };
+    let depth = 1 << depth_max.ilog2();
     let scale = |g: usize| {
         if F::SUPER { v.load_i32(&tile.scales[g][s]) } else { v.splat_i32(I::scale_lane(1)) }
     };

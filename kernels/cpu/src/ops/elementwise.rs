@@ -1,4 +1,4 @@
-//! Operators without sums: rotary positions, SiLU times up, addition.
+//! Operators without sums: rotary positions, SiLU times up.
 
 use crate::isa::{Isa, LANES, Simd};
 use crate::math;
@@ -77,25 +77,6 @@ impl Op for SiluMul<'_> {
         for (g, u) in self.gate.chunks_exact_mut(LANES).zip(self.up.chunks_exact(LANES)) {
             let value = s.mul(math::silu(s, s.load(g)), s.load(u));
             s.store(g, value);
-        }
-    }
-}
-
-/// `x += y`
-pub struct AddAssign<'a> {
-    /// Overwritten.
-    pub x: &'a mut [f32],
-    /// As long.
-    pub y: &'a [f32],
-}
-
-impl Op for AddAssign<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<I: Isa>(self, _isa: I) {
-        for (x, y) in self.x.iter_mut().zip(self.y) {
-            *x += y;
         }
     }
 }

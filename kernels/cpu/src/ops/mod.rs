@@ -9,6 +9,6 @@ mod norm;
 mod quantize;
 
 pub use attention::{Attention, KEY_TILE, QUERY_TILE, attention_scratch_floats};
-pub use elementwise::{AddAssign, Rope, RopeStyle, SiluMul};
+pub use elementwise::{Rope, RopeStyle, SiluMul};
 pub use norm::RmsNorm;
 pub use quantize::{Quantize32, Quantize256};

@@ -4,7 +4,7 @@ use crate::bits::{UNIT, assert_near, roundings};
 use crate::probe::exp;
 use crate::random::Random;
 use dllm_cpu::Kernels;
-use dllm_cpu::ops::{AddAssign, RmsNorm, Rope, RopeStyle, SiluMul};
+use dllm_cpu::ops::{RmsNorm, Rope, RopeStyle, SiluMul};
 
 /// The relative error of `exp`: 2 units in the last place, each at most 2 u of the value.
 pub const EXP_ERROR: f64 = 4.0 * UNIT;
@@ -149,22 +149,6 @@ fn rope_against_f64() {
                     let what = format!("rope {style:?} {half} of {head_width}");
                     assert_near(&what, [head, i], got, a + sign * b, bound);
                 }
-            }
-        }
-    }
-}
-
-#[test]
-fn addition_is_rounded_once() {
-    let mut random = Random(23);
-    for n in [1, 7, 8, 1000] {
-        let (x, y) = (random.floats(n, 1.0), random.floats(n, 1e-3));
-        for kernels in Kernels::all() {
-            let mut sum = x.clone();
-            kernels.run(AddAssign { x: &mut sum, y: &y });
-            for i in 0..n {
-                let want = (f64::from(x[i]) + f64::from(y[i])) as f32;
-                assert_eq!(sum[i].to_bits(), want.to_bits(), "{}: {i}", kernels.name());
             }
         }
     }
