@@ -17,7 +17,13 @@ pub fn tokenizers() -> Vec<Seed> {
             b"\x03\x04\x03",
             b"say <|end|> and [X][X] <|two words|><|end",
         ]),
-        ("spaces", [b"\x01\x01\x01", "\u{120}\u{120}".as_bytes(), b"", b"\x01", b"a   b \n\n  c \t"]),
+        ("spaces", [
+            b"\x01\x01\x01",
+            "\u{120}\u{120}".as_bytes(),
+            b"",
+            b"\x01",
+            b"a   b \n\n  c \t",
+        ]),
         ("english", [b"\x02\x01\x01", b"'s\nWe", b"' s\nW e", b"", b"It's we'LL don'T, O'Neil's"]),
         ("scripts", [
             b"\x03\x01\x01",
@@ -62,8 +68,8 @@ pub fn templates() -> Vec<Seed> {
             "state",
             &[
                 "{% set ns = namespace(n=0) %}{% for m in messages %}{% if loop.first %}\
-             {{ eos_token }}{% elif loop.last %}{% break %}{% endif %}{% set ns.n = ns.n + 1 %}{{ ns.n }}\
-             {% endfor %}{{ bos_token }}",
+             {{ eos_token }}{% elif loop.last %}{% break %}{% endif %}\
+             {% set ns.n = ns.n + 1 %}{{ ns.n }}{% endfor %}{{ bos_token }}",
                 "a",
                 "b",
                 "c",
