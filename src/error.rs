@@ -23,6 +23,8 @@ pub enum Error {
     Isa {
         /// What was asked for.
         name: String,
+        /// Where: the flag or the environment variable.
+        origin: &'static str,
     },
     /// No worker thread can be started.
     Threads(std::io::Error),
@@ -78,9 +80,9 @@ impl fmt::Display for Error {
             Error::Plan(fault) => fault.fmt(f),
             Error::Request(fault) => fault.fmt(f),
             Error::Reserve(error) => error.fmt(f),
-            Error::Isa { name } => {
+            Error::Isa { name, origin } => {
                 let names: Vec<_> = dllm_cpu::Kernels::all().map(|k| k.name()).collect();
-                write!(f, "instruction set `{name}`: this CPU has {}", names.join(", "))
+                write!(f, "{origin} asks for `{name}`: this CPU has {}", names.join(", "))
             }
             Error::Threads(error) => write!(f, "cannot start a worker thread: {error}"),
             Error::CanvasTooLong { rows, rows_max } => {

@@ -23,7 +23,8 @@ macro_rules! model_command {
             /// the CPUs to pin the threads to, like 0,2-5 (default: physical cores first)
             #[argh(option, arg_name = "list")]
             pub cpus: Option<$crate::cli::args::Cpus>,
-            /// instruction set: auto, scalar, avx2, avxvnni or avx512vnni (default: auto)
+            /// instruction set: auto, scalar, avx2, avxvnni or avx512vnni (default: what the
+            /// environment's DLLM_ISA names, or auto)
             #[argh(option, arg_name = "name")]
             pub isa: Option<String>,
             /// auto or cpu (default: auto)
@@ -32,7 +33,8 @@ macro_rules! model_command {
             /// ask for huge pages
             #[argh(switch)]
             pub huge_pages: bool,
-            /// lock the model in memory: auto (where permitted), on or off (default: auto)
+            /// lock the model in memory: auto (where permitted), on (warn where it is not) or off
+            /// (default: auto)
             #[argh(option, arg_name = "mode")]
             pub lock: Option<$crate::cli::args::LockMode>,
             /// the mask token's id, for files that name none

@@ -3,7 +3,7 @@
 use crate::cli::failure::Failure;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fs::{self, File};
-use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -43,7 +43,7 @@ pub fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
 /// Refuses a path that nothing can be written to, before the work is done.
 ///
 /// # Errors
-/// A folder, or a file in a folder that does not exist.
+/// A folder, a file in a folder that does not exist, or a GGUF file.
 pub fn check_target(path: &Path) -> Result<(), Failure> {
     let refuse = |kind: ErrorKind, why: &str| {
         Err(Failure::file("write", path, io::Error::new(kind, why.to_owned())))
@@ -51,10 +51,20 @@ pub fn check_target(path: &Path) -> Result<(), Failure> {
     if path.is_dir() {
         return refuse(ErrorKind::IsADirectory, "it is a folder");
     }
-    match folder(path).is_dir() {
-        true => Ok(()),
-        false => refuse(ErrorKind::NotFound, "its folder does not exist"),
+    if !folder(path).is_dir() {
+        return refuse(ErrorKind::NotFound, "its folder does not exist");
     }
+    // The model itself, or a part of it, by whatever name.
+    if path.is_file() && is_gguf(path) {
+        return refuse(ErrorKind::AlreadyExists, "it is a GGUF file, which may be the model");
+    }
+    Ok(())
+}
+
+fn is_gguf(path: &Path) -> bool {
+    let mut magic = [0; 4];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut magic));
+    read.is_ok() && magic == *b"GGUF"
 }
 
 /// Writes a file that is either whole or as it was before: into a file beside it, which then takes

@@ -36,6 +36,11 @@ impl Session {
         if tokens > rows {
             return Err(Failure::Vocabulary { tokens, rows });
         }
+        if let (Some(given), Some(own)) = (mask_token, vocab.mask_id())
+            && given != own
+        {
+            output::say(&format!("warning: --mask-token {given}, but the file names {own}"));
+        }
         let mask_token = mask_token.or(vocab.mask_id()).ok_or(Error::NoMaskToken)?;
         let end_of_turn: Vec<u32> = vocab.eot_id().into_iter().collect();
         // A file may use one token for both; then it ends the text.

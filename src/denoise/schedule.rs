@@ -259,7 +259,7 @@ fn check_kind(schedule: &Schedule) -> Result<(), Fault> {
         ],
         Kind::Dream => [
             ("cfg-scale", schedule.cfg_scale > 0.0),
-            ("zero-end-confidence", schedule.zero_end_confidence),
+            ("distrust-end", schedule.zero_end_confidence),
             ("", false),
         ],
     };

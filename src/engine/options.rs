@@ -41,11 +41,13 @@ impl Default for Options {
 impl Options {
     /// The kernels asked for.
     pub(super) fn kernels(&self) -> Result<Kernels, Error> {
-        let named = self.isa.clone().filter(|name| name != "auto");
-        let named = named.or_else(|| std::env::var("DLLM_ISA").ok().filter(|n| n != "auto"));
+        let asked = |name: &String| !name.is_empty() && name != "auto";
+        let flag = self.isa.clone().filter(asked).map(|name| (name, "--isa"));
+        let variable = || std::env::var("DLLM_ISA").ok().filter(asked);
+        let named = flag.or_else(|| variable().map(|name| (name, "DLLM_ISA")));
         match named {
-            Some(name) => Kernels::by_name(&name).ok_or(Error::Isa { name }),
-            None => Kernels::best().ok_or_else(|| Error::Isa { name: "scalar".into() }),
+            Some((name, origin)) => Kernels::by_name(&name).ok_or(Error::Isa { name, origin }),
+            None => Kernels::best().ok_or_else(|| unreachable!("scalar code runs everywhere")),
         }
     }
 

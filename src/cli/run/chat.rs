@@ -41,7 +41,16 @@ pub fn run(command: &Run, flags: &ModelFlags) -> Result<End, Failure> {
     loop {
         // Nothing is to be saved here, so that an interrupt ends the process.
         interrupt.set(true);
-        let Some(line) = read_line()? else { return Ok(End::Done) };
+        let line = match read_line() {
+            Ok(Some(line)) => line,
+            Ok(None) => return Ok(End::Done),
+            // A line that is no text is no reason to lose the conversation.
+            Err(failure @ (Failure::Encoding { .. } | Failure::TextTooLong { .. })) => {
+                output::say(&args::one_line(&failure.to_string()));
+                continue;
+            }
+            Err(failure) => return Err(failure),
+        };
         interrupt.set(false);
         match line.trim() {
             "" => {}
@@ -126,7 +135,8 @@ fn read_line() -> Result<Option<String>, Failure> {
     if input.read_until(b'\n', &mut bytes).map_err(failed)? == 0 {
         return Ok(None);
     }
-    if bytes.len() as u64 == LINE_BYTES_MAX {
+    if bytes.len() as u64 == LINE_BYTES_MAX && bytes.last() != Some(&b'\n') {
+        io::stdin().lock().skip_until(b'\n').map_err(failed)?;
         let name = "the line".into();
         return Err(Failure::TextTooLong { name, bytes_max: LINE_BYTES_MAX });
     }

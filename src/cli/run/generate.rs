@@ -44,7 +44,7 @@ pub struct Outcome {
     pub interrupted: bool,
     /// Seconds of all steps.
     pub generate_s: f64,
-    /// What the engine's threads did in all steps after the first.
+    /// What the engine's threads did in all steps after the first that made a pass.
     pub counters: Counters,
 }
 
@@ -62,10 +62,11 @@ pub fn generate(
     engine.set_counting(true);
     let start = Instant::now();
     while !canvas.is_done() && !interrupt.is_pressed() {
-        let is_first = canvas.step_index() == 0;
+        let is_first = engine.stats().passes == 0;
         engine.step(canvas);
         if is_first {
-            // Whatever the first step had to touch for the first time is no step's cost.
+            // Whatever the first pass had to touch for the first time is no step's cost. Dream's
+            // first step may make none.
             engine.reset_counters();
         }
         watchers.look(canvas)?;
