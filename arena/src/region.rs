@@ -62,12 +62,12 @@ impl fmt::Display for ReserveError {
             Self::Empty => f.write_str("a region of zero bytes was asked for"),
             Self::Memory { needed, available } => write!(
                 f,
-                "needs {:.2} GiB, {:.2} GiB available (of the machine or its cgroup)",
-                gib(*needed),
-                gib(*available)
+                "needs {}, {} available (of the machine or its cgroup)",
+                size(*needed),
+                size(*available)
             ),
             Self::Map { needed, cause } => {
-                write!(f, "the kernel refused a mapping of {:.2} GiB: {cause}", gib(*needed))
+                write!(f, "the kernel refused a mapping of {}: {cause}", size(*needed))
             }
         }
     }
@@ -238,9 +238,9 @@ impl Region {
             _ => "memory not locked",
         };
         self.warnings.push(format!(
-            "{lead} ({cause}): it needs {:.2} GiB and the limit on locked memory (RLIMIT_MEMLOCK) \
+            "{lead} ({cause}): it needs {} and the limit on locked memory (RLIMIT_MEMLOCK) \
              is {}; raise it with `ulimit -l unlimited` or LimitMEMLOCK=infinity",
-            gib(self.bytes),
+            size(self.bytes),
             lock_limit()
         ));
     }
@@ -263,8 +263,10 @@ pub(crate) fn check_span<T: Pod>(span: Span, bytes: usize) {
     );
 }
 
-fn gib(bytes: usize) -> f64 {
-    bytes as f64 / (1u64 << 30) as f64
+/// Bytes for people: GiB, or MiB where that would be next to nothing.
+fn size(bytes: usize) -> String {
+    let mib = bytes as f64 / (1u64 << 20) as f64;
+    if mib < 1024.0 { format!("{mib:.1} MiB") } else { format!("{:.2} GiB", mib / 1024.0) }
 }
 
 /// The soft limit on locked memory, in words.

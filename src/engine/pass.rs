@@ -144,7 +144,8 @@ impl Engine {
         }
     }
 
-    /// Whether [`Engine::counters`] counts. Off at first: it takes two system calls a worker and pass.
+    /// Whether [`Engine::counters`] counts. Off at first: it takes two system calls a worker and
+    /// pass.
     pub fn set_counting(&mut self, on: bool) {
         self.counting = on;
     }

@@ -75,7 +75,7 @@ pub(super) fn find(gguf: &Gguf, config: Config) -> Result<Model, Fault> {
     let output = if gguf.tensor("output.weight").is_some() {
         finder.linear("output", vocab, width)?
     } else {
-        Linear { matrix: embedding, bias: None }
+        Linear { matrix: embedding, bias: finder.bias("output", vocab)? }
     };
     let rope_factors = match gguf.tensor("rope_freqs.weight") {
         Some(_) => Some(finder.vector("rope_freqs.weight", config.rope.dimensions / 2)?),
@@ -141,12 +141,15 @@ impl Finder<'_> {
 
     fn linear(&self, name: &str, rows: usize, cols: usize) -> Result<Linear, Fault> {
         let matrix = self.matrix(&format!("{name}.weight"), rows, cols)?;
-        let bias_name = format!("{name}.bias");
-        let bias = match self.gguf.tensor(&bias_name) {
-            Some(_) => Some(self.vector(&bias_name, rows)?),
-            None => None,
-        };
-        Ok(Linear { matrix, bias })
+        Ok(Linear { matrix, bias: self.bias(name, rows)? })
+    }
+
+    fn bias(&self, name: &str, rows: usize) -> Result<Option<Vector>, Fault> {
+        let name = format!("{name}.bias");
+        match self.gguf.tensor(&name) {
+            Some(_) => self.vector(&name, rows).map(Some),
+            None => Ok(None),
+        }
     }
 }
 
