@@ -38,6 +38,7 @@ impl Session {
         }
         if let (Some(given), Some(own)) = (mask_token, vocab.mask_id())
             && given != own
+            && (given as usize) < rows
         {
             output::say(&format!("warning: --mask-token {given}, but the file names {own}"));
         }
