@@ -46,7 +46,8 @@ fn multiply<I: Isa, F: Format, const T: usize>(
             add_sub_block::<I, F, T>(isa, tile, s, codes, &mut acc);
         }
         for t in 0..T {
-            finish_super::<I, F>(isa, tile, &acc[t], &sums[t], x.scales[first + t], t, out);
+            let out = &mut out[t * PANEL_ROWS..][..PANEL_ROWS];
+            finish_super::<I, F>(isa, tile, &acc[t], &sums[t], x.scales[first + t], out);
         }
     } else {
         for s in 0..SUPER_WEIGHTS / F::SUB {
@@ -54,7 +55,8 @@ fn multiply<I: Isa, F: Format, const T: usize>(
             add_sub_block::<I, F, T>(isa, tile, s, codes, &mut acc);
             for t in 0..T {
                 let dx = x.scales[(first + t) * 8 + s];
-                finish_sub_block::<I, F>(isa, tile, s, &acc[t], &sums[t], dx, t, out);
+                let out = &mut out[t * PANEL_ROWS..][..PANEL_ROWS];
+                finish_sub_block::<I, F>(isa, tile, s, &acc[t], &sums[t], dx, out);
             }
         }
     }
@@ -132,13 +134,12 @@ fn finish_super<I: Isa, F: Format>(
     acc: &[VecI<I>; GROUPS],
     sums: &[i32; SUM_WORDS],
     dx: f32,
-    t: usize,
     out: &mut [f32],
 ) {
     let v = isa.v();
     let dx = v.splat(dx);
     for g in 0..GROUPS {
-        let to = &mut out[t * PANEL_ROWS + g * GROUP_ROWS..][..GROUP_ROWS];
+        let to = &mut out[g * GROUP_ROWS..][..GROUP_ROWS];
         let d = v.mul(v.load(&tile.d[g][0]), dx);
         let old: VecF<I> = v.load(to);
         let new = if F::MIN {
@@ -156,7 +157,6 @@ fn finish_super<I: Isa, F: Format>(
 }
 
 #[inline(always)]
-#[expect(clippy::too_many_arguments, reason = "one token of one sub-block, inlined")]
 fn finish_sub_block<I: Isa, F: Format>(
     isa: I,
     tile: &Tile,
@@ -164,7 +164,6 @@ fn finish_sub_block<I: Isa, F: Format>(
     acc: &[VecI<I>; GROUPS],
     sums: &[i32; SUM_WORDS],
     dx: f32,
-    t: usize,
     out: &mut [f32],
 ) {
     let v = isa.v();
@@ -173,7 +172,7 @@ fn finish_sub_block<I: Isa, F: Format>(
     let pair = sums[SUMS_32_AT + s / 2];
     let sum = if s.is_multiple_of(2) { pair << 16 >> 16 } else { pair >> 16 };
     for g in 0..GROUPS {
-        let to = &mut out[t * PANEL_ROWS + g * GROUP_ROWS..][..GROUP_ROWS];
+        let to = &mut out[g * GROUP_ROWS..][..GROUP_ROWS];
         let d = v.mul(v.load(&tile.d[g][s]), dx);
         let shift = if signed::<I, F>() { 0 } else { F::OFFSET * sum };
         let dot = v.to_f32(v.sub_i32(acc[g], v.splat_i32(shift)));

@@ -4,71 +4,76 @@
 
 use super::{Avx2, Isa, Simd};
 use core::arch::x86_64::*;
+use core::marker::PhantomData;
 
 /// Proof that the CPU has AVX-VNNI (and AVX2, FMA).
-#[derive(Clone, Copy, Debug)]
-pub struct AvxVnni(Avx2);
-
-impl AvxVnni {
-    /// `None` where the CPU lacks it.
-    pub fn new() -> Option<Self> {
-        Avx2::new().filter(|_| std::is_x86_feature_detected!("avxvnni")).map(Self)
-    }
-}
+pub type AvxVnni = Vnni<Vex>;
 
 /// Proof that the CPU has AVX512-VNNI with 256-bit vectors (and AVX2, FMA).
-#[derive(Clone, Copy, Debug)]
-pub struct Avx512Vnni(Avx2);
+pub type Avx512Vnni = Vnni<Evex>;
 
-impl Avx512Vnni {
+/// Proof that the CPU has the instruction in the encoding `E` (and AVX2, FMA).
+#[derive(Clone, Copy, Debug)]
+pub struct Vnni<E>(Avx2, PhantomData<E>);
+
+impl<E: Encoding> Vnni<E> {
     /// `None` where the CPU lacks it.
     pub fn new() -> Option<Self> {
-        let found = std::is_x86_feature_detected!("avx512vnni")
-            && std::is_x86_feature_detected!("avx512vl");
-        Avx2::new().filter(|_| found).map(Self)
+        Avx2::new().filter(|_| E::is_there()).map(|avx2| Self(avx2, PhantomData))
     }
 }
 
-impl Isa for AvxVnni {
-    type V = Avx2;
+/// An encoding of `vpdpbusd`.
+pub trait Encoding: Copy + 'static {
+    /// As `--isa` and the JSON spell the instruction set.
+    const NAME: &'static str;
+    /// Whether the CPU has it.
+    fn is_there() -> bool;
+    /// Per lane: `acc +` the dot product of 4 unsigned and 4 signed bytes.
+    ///
+    /// # Safety
+    /// - The CPU has it.
+    unsafe fn dot_add(acc: __m256i, w: __m256i, x: __m256i) -> __m256i;
+}
 
+/// The encoding of AVX-VNNI.
+#[derive(Clone, Copy, Debug)]
+pub struct Vex;
+
+impl Encoding for Vex {
     const NAME: &'static str = "avxvnni";
-    const UNSIGNED_MAX: u32 = 255;
-    const SCALE_I32: bool = true;
 
-    #[inline(always)]
-    fn v(self) -> Avx2 {
-        self.0
+    fn is_there() -> bool {
+        std::is_x86_feature_detected!("avxvnni")
     }
     #[inline(always)]
-    fn depth(_code_max: u32) -> usize {
-        usize::MAX
-    }
-    #[inline(always)]
-    fn dot(self, w: __m256i, x: __m256i) -> __m256i {
-        self.dot_add(self.0.splat_i32(0), w, x)
-    }
-    #[inline(always)]
-    fn dot_add(self, acc: __m256i, w: __m256i, x: __m256i) -> __m256i {
-        // SAFETY: `self` proves AVX-VNNI.
+    unsafe fn dot_add(acc: __m256i, w: __m256i, x: __m256i) -> __m256i {
+        // SAFETY: the caller knows that the CPU has AVX-VNNI.
         unsafe { _mm256_dpbusd_avx_epi32(acc, w, x) }
     }
-    #[inline(always)]
-    fn dot_signed(self, w: __m256i, x: __m256i) -> __m256i {
-        // SAFETY: `self` proves AVX2.
-        let (w, x) = unsafe { (_mm256_abs_epi8(w), _mm256_sign_epi8(x, w)) };
-        self.dot(w, x)
+}
+
+/// The encoding of AVX512-VNNI with AVX512-VL.
+#[derive(Clone, Copy, Debug)]
+pub struct Evex;
+
+impl Encoding for Evex {
+    const NAME: &'static str = "avx512vnni";
+
+    fn is_there() -> bool {
+        std::is_x86_feature_detected!("avx512vnni") && std::is_x86_feature_detected!("avx512vl")
     }
     #[inline(always)]
-    fn widen(self, acc: __m256i, scale: __m256i) -> __m256i {
-        self.0.mul_i32(acc, scale)
+    unsafe fn dot_add(acc: __m256i, w: __m256i, x: __m256i) -> __m256i {
+        // SAFETY: the caller knows that the CPU has AVX512-VNNI and AVX512-VL.
+        unsafe { _mm256_dpbusd_epi32(acc, w, x) }
     }
 }
 
-impl Isa for Avx512Vnni {
+impl<E: Encoding> Isa for Vnni<E> {
     type V = Avx2;
 
-    const NAME: &'static str = "avx512vnni";
+    const NAME: &'static str = E::NAME;
     const UNSIGNED_MAX: u32 = 255;
     const SCALE_I32: bool = true;
 
@@ -86,8 +91,8 @@ impl Isa for Avx512Vnni {
     }
     #[inline(always)]
     fn dot_add(self, acc: __m256i, w: __m256i, x: __m256i) -> __m256i {
-        // SAFETY: `self` proves AVX512-VNNI and AVX512-VL.
-        unsafe { _mm256_dpbusd_epi32(acc, w, x) }
+        // SAFETY: `self` proves that the CPU has it.
+        unsafe { E::dot_add(acc, w, x) }
     }
     #[inline(always)]
     fn dot_signed(self, w: __m256i, x: __m256i) -> __m256i {
