@@ -15,7 +15,7 @@ const MAKER: &str = "namespace";
 /// Says what is refused and why, if something is. A source that does not lex passes: the engine
 /// says better what is wrong with it.
 pub(super) fn screen(source: &str) -> Result<(), String> {
-    let lexed = tokenize(source, false, SyntaxConfig::default(), WhitespaceConfig::default());
+    let lexed = tokenize(source, false, SyntaxConfig, WhitespaceConfig::default());
     let Ok(spanned) = lexed.collect::<Result<Vec<_>, _>>() else { return Ok(()) };
     let (tokens, lines): (Vec<_>, Vec<_>) =
         spanned.into_iter().map(|(token, span)| (token, span.start_line)).unzip();
