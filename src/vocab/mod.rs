@@ -2,7 +2,8 @@
 //!
 //! [`VocabParts`] holds the metadata as it is, [`Vocab`] what has been checked. `pre` cuts text
 //! into words, `words` merges a word's bytes into tokens, `special` finds the tokens that are
-//! written out, `table` turns ids into bytes; `chat` and `template` render a conversation,
+//! written out, `table` turns ids into bytes; `chat` and `template` render a conversation
+//! (`jinja` is the engine's set-up, `screen` what it must not be given),
 //! `shield` keeps control tokens out of user text.
 
 use std::collections::HashSet;
@@ -14,7 +15,9 @@ mod fault;
 mod from_gguf;
 #[doc(hidden)]
 pub mod fuzz;
+mod jinja;
 mod pre;
+mod screen;
 mod shield;
 mod special;
 mod table;
@@ -58,7 +61,7 @@ pub struct VocabParts {
     pub pad_id: Option<u32>,
     /// `tokenizer.ggml.add_bos_token`.
     pub add_bos: Option<bool>,
-    /// `tokenizer.chat_template`: Jinja source.
+    /// `tokenizer.chat_template`: Jinja source; an empty one is as none.
     pub chat_template: Option<String>,
 }
 
@@ -364,7 +367,9 @@ impl Vocab {
     }
 
     fn template_source(&self) -> Result<&str, Fault> {
-        if let Some(source) = &self.chat_template {
+        // An empty template would say nothing of what the messages hold.
+        let own = self.chat_template.as_deref().filter(|source| !source.trim().is_empty());
+        if let Some(source) = own {
             return Ok(source);
         }
         let architecture = || self.architecture.clone();

@@ -4,6 +4,8 @@
 //! its last character to that word. The look-ahead is done here by hand, so that the rest is a
 //! plain regular expression, which runs in linear time on any input.
 
+use std::sync::LazyLock;
+
 use regex::Regex;
 
 use super::Fault;
@@ -26,12 +28,12 @@ impl Pre {
                 return Err(Fault::PreMissing { architecture: architecture.into() });
             }
         };
-        let rule = RULES.iter().find(|rule| rule.names.contains(&name)).ok_or_else(|| {
+        let index = RULES.iter().position(|rule| rule.names.contains(&name)).ok_or_else(|| {
             let all: Vec<&str> = RULES.iter().flat_map(|rule| rule.names).copied().collect();
             Fault::PreUnknown { found: name.into(), supported: all.join(", ") }
         })?;
-        let regex = Regex::new(rule.regex).map_err(|error| Fault::Library(error.to_string()))?;
-        Ok(Pre { regex, rule })
+        let regex = COMPILED[index].as_ref().map_err(|error| Fault::Library(error.to_string()))?;
+        Ok(Pre { regex: regex.clone(), rule: &RULES[index] })
     }
 
     /// Whether a word that is itself a token stays whole, whatever the merges say.
@@ -71,7 +73,15 @@ struct Rule {
     whole_words: bool,
 }
 
-const RULES: [Rule; 4] = [
+/// Compiled once a process: it takes longer than the rest of a small vocabulary.
+static COMPILED: [LazyLock<Result<Regex, regex::Error>>; 4] = [
+    LazyLock::new(|| Regex::new(RULES[0].regex)),
+    LazyLock::new(|| Regex::new(RULES[1].regex)),
+    LazyLock::new(|| Regex::new(RULES[2].regex)),
+    LazyLock::new(|| Regex::new(RULES[3].regex)),
+];
+
+static RULES: [Rule; 4] = [
     Rule {
         names: &["bailingmoe", "bailingmoe2", "llada-moe"],
         regex: r"(?x)'(?:[sSdDmMtT]|[lL][lL]|[vV][eE]|[rR][eE]) | [^\r\n\p{L}\p{N}]?\p{L}+ | \p{N}

@@ -1,28 +1,40 @@
 //! Runs a chat template: Jinja as Hugging Face's `apply_chat_template` understands it.
 //!
-//! A template comes with the model file and is not trusted: it runs on a fuel of instructions,
-//! its calls do not nest deeply, and what it writes is capped. What it builds in variables has no
-//! cap of its own: a template made to double a string with every turn of a loop can take all
-//! memory, which the library gives no means to prevent.
+//! A template comes with the model file and is not trusted: `screen` refuses what could make a
+//! value that holds itself, it runs on a fuel of instructions, its calls do not nest deeply, what
+//! it writes is capped, and it has a stack for the deepest nesting that its bytes and its fuel
+//! can make. What it builds in variables has no cap of its own: a template made to double a
+//! string or a list with every turn of a loop can take all memory, which the library gives no
+//! means to prevent.
 
-use std::io;
+use std::sync::LazyLock;
 
-use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value, context};
+use minijinja::{Error, ErrorKind, Value, context};
+use regex::Regex;
 
 use crate::gguf::text::is_hostile;
 
+use super::jinja::{Capped, environment};
+use super::screen::screen;
 use super::{Fault, Message};
 
-/// Bytes of a template's source: the longest published ones have about 20 kB.
-const SOURCE_BYTES_MAX: usize = 1 << 20;
+/// Bytes of a template's source: the longest published ones have about 20 kB. Every few bytes
+/// can nest an expression once more, and each level takes stack.
+const SOURCE_BYTES_MAX: usize = 1 << 16;
 /// Bytes that a template may write, over what the messages hold: room for its own text.
 const OUTPUT_BYTES_MAX: usize = 1 << 20;
 /// Instructions that a template may run: published ones take a few hundred, and fewer than a
 /// hundred a turn.
 const FUEL_BASE: u64 = 20_000;
 const FUEL_PER_TURN: u64 = 2_000;
-/// Nested calls of macros: published templates nest two or three, and each takes stack.
-const RECURSION_MAX: usize = 40;
+/// However many turns there are: a hundred each for ten thousand, more than a context holds.
+const FUEL_MAX: u64 = 1_000_000;
+/// Stack of the thread that runs a template, mostly address space that is never touched: for the
+/// engine itself, for each byte of source (an operator is a byte, and nests parser, compiler and
+/// tree by one), and for each instruction (which can put a list around a list).
+const STACK_BYTES_BASE: usize = 16 << 20;
+const STACK_BYTES_PER_SOURCE_BYTE: usize = 4 << 10;
+const STACK_BYTES_PER_INSTRUCTION: usize = 1 << 10;
 /// Characters shown of an error that a template raises: room for a few sentences.
 const SHOWN_CHARS_MAX: usize = 400;
 
@@ -44,10 +56,28 @@ pub(super) fn render(
         let limit = format!("at most {SOURCE_BYTES_MAX} bytes");
         return Err(Fault::Length { key: "tokenizer.chat_template", found, limit });
     }
-    let mut environment = environment();
-    environment.set_fuel(Some(FUEL_BASE + FUEL_PER_TURN * messages.len() as u64));
     let source = without_generation_tags(source)?;
-    let template = environment.template_from_named_str("chat", &source).map_err(fault)?;
+    screen(&source).map_err(Fault::Template)?;
+    let fuel = FUEL_BASE.saturating_add(FUEL_PER_TURN.saturating_mul(messages.len() as u64));
+    let fuel = fuel.min(FUEL_MAX);
+    let stack_bytes = STACK_BYTES_BASE
+        + source.len() * STACK_BYTES_PER_SOURCE_BYTE
+        + fuel as usize * STACK_BYTES_PER_INSTRUCTION;
+    std::thread::scope(|scope| {
+        let builder = std::thread::Builder::new().name("template".into()).stack_size(stack_bytes);
+        let thread = builder.spawn_scoped(scope, || run(&source, fuel, names, messages));
+        let thread = thread.map_err(|error| {
+            Fault::Template(format!("needs a thread with {stack_bytes} bytes of stack: {error}"))
+        })?;
+        thread.join().unwrap_or_else(|_| Err(Fault::Template("breaks the template engine".into())))
+    })
+}
+
+/// Compiles and runs the template; all that nests is also dropped here, on this thread's stack.
+fn run(source: &str, fuel: u64, names: &Names<'_>, messages: &[Message]) -> Result<String, Fault> {
+    let mut environment = environment();
+    environment.set_fuel(Some(fuel));
+    let template = environment.template_from_named_str("chat", source).map_err(fault)?;
     let contents_bytes: usize = messages.iter().map(|message| message.content.len()).sum();
     let mut output = Capped::new(contents_bytes.saturating_mul(2) + OUTPUT_BYTES_MAX);
     let variables = context! {
@@ -60,95 +90,23 @@ pub(super) fn render(
         documents => (),
     };
     let written = template.render_captured_to(variables, &mut output).map(|_| ());
-    if output.full {
-        let reason = format!("writes more than {} bytes for this conversation", output.bytes_max);
+    if output.full() {
+        let reason = format!("writes more than {} bytes for this conversation", output.bytes_max());
         return Err(Fault::Template(reason));
     }
     written.map_err(fault)?;
-    String::from_utf8(output.bytes).map_err(|error| Fault::Template(error.to_string()))
-}
-
-fn environment() -> Environment<'static> {
-    let mut environment = Environment::new();
-    environment.set_trim_blocks(true);
-    environment.set_lstrip_blocks(true);
-    environment.set_auto_escape_callback(|_| AutoEscape::None);
-    environment.set_recursion_limit(RECURSION_MAX);
-    environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
-    environment.add_function("raise_exception", raise_exception);
-    environment.add_function("strftime_now", strftime_now);
-    environment.add_filter("tojson", to_json);
-    environment
+    output.into_text().map_err(fault)
 }
 
 /// `{% generation %}` marks the assistant's words for training; here it only has to parse.
 fn without_generation_tags(source: &str) -> Result<String, Fault> {
-    let tag = |name: &str| {
-        let pattern = format!(r"\{{%([-+]?)\s*{name}\s*([-+]?)%\}}");
-        regex::Regex::new(&pattern).map_err(|error| Fault::Library(error.to_string()))
-    };
-    let opened = tag("generation")?.replace_all(source, "{%$1 if true $2%}");
-    Ok(tag("endgeneration")?.replace_all(&opened, "{%$1 endif $2%}").into_owned())
-}
-
-fn raise_exception(reason: String) -> Result<Value, Error> {
-    Err(Error::new(ErrorKind::InvalidOperation, reason))
-}
-
-/// The time of day in UTC, as Python's `strftime` writes it.
-fn strftime_now(format: String) -> Result<String, Error> {
-    use std::fmt::Write;
-    let mut text = String::new();
-    let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let seconds = clock.map_or(0, |since| since.as_secs().min(i64::MAX as u64) as i64);
-    let now = chrono::DateTime::from_timestamp(seconds, 0).unwrap_or_default();
-    match write!(text, "{}", now.format(&format)) {
-        Ok(()) => Ok(text),
-        Err(_) => Err(Error::new(
-            ErrorKind::InvalidOperation,
-            format!("strftime_now cannot write {format:?}"),
-        )),
-    }
-}
-
-/// JSON as Python's `json.dumps(value, ensure_ascii=False)` writes it: no HTML escapes.
-fn to_json(value: Value, arguments: minijinja::value::Kwargs) -> Result<String, Error> {
-    let indent: Option<usize> = arguments.get("indent")?;
-    let failed = |error: serde_json::Error| {
-        Error::new(ErrorKind::InvalidOperation, format!("tojson: {error}"))
-    };
-    if indent.is_some() {
-        return serde_json::to_string_pretty(&value).map_err(failed);
-    }
-    let mut bytes = Vec::new();
-    let mut writer = serde_json::Serializer::with_formatter(&mut bytes, Spaced);
-    serde::Serialize::serialize(&value, &mut writer).map_err(failed)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// Separators as Python writes them.
-struct Spaced;
-
-impl serde_json::ser::Formatter for Spaced {
-    fn begin_array_value<W: ?Sized + io::Write>(
-        &mut self,
-        writer: &mut W,
-        first: bool,
-    ) -> io::Result<()> {
-        if first { Ok(()) } else { writer.write_all(b", ") }
-    }
-
-    fn begin_object_key<W: ?Sized + io::Write>(
-        &mut self,
-        writer: &mut W,
-        first: bool,
-    ) -> io::Result<()> {
-        if first { Ok(()) } else { writer.write_all(b", ") }
-    }
-
-    fn begin_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        writer.write_all(b": ")
-    }
+    static TAGS: LazyLock<Result<[Regex; 2], regex::Error>> = LazyLock::new(|| {
+        let tag = |name: &str| Regex::new(&format!(r"\{{%([-+]?)\s*{name}\s*([-+]?)%\}}"));
+        Ok([tag("generation")?, tag("endgeneration")?])
+    });
+    let [open, close] = TAGS.as_ref().map_err(|error| Fault::Library(error.to_string()))?;
+    let opened = open.replace_all(source, "{%$1 if true $2%}");
+    Ok(close.replace_all(&opened, "{%$1 endif $2%}").into_owned())
 }
 
 fn fault(error: Error) -> Fault {
@@ -162,32 +120,4 @@ fn fault(error: Error) -> Fault {
 fn shown(text: &str) -> String {
     let safe = |c| if is_hostile(c) { '\u{fffd}' } else { c };
     text.chars().take(SHOWN_CHARS_MAX).map(safe).collect()
-}
-
-/// Text that refuses to grow beyond a limit.
-struct Capped {
-    bytes: Vec<u8>,
-    bytes_max: usize,
-    full: bool,
-}
-
-impl Capped {
-    fn new(bytes_max: usize) -> Capped {
-        Capped { bytes: Vec::new(), bytes_max, full: false }
-    }
-}
-
-impl io::Write for Capped {
-    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        if data.len() > self.bytes_max - self.bytes.len() {
-            self.full = true;
-            return Err(io::Error::from(io::ErrorKind::StorageFull));
-        }
-        self.bytes.extend_from_slice(data);
-        Ok(data.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }

@@ -103,12 +103,18 @@ fn merges() -> Vec<Case> {
 }
 
 fn templates() -> Vec<Case> {
-    let template = |name: &str, text: &'static str| {
+    let template = |name: &str, text: &str| {
         case(name, TEMPLATE, |file| {
             file.str(TEMPLATE, text);
         })
     };
+    let elifs = format!("{{% if 1 %}}a{}{{% endif %}}", "{% elif 1 %}b".repeat(10_000));
     vec![
+        template("a template that is too long", &elifs),
+        template("a namespace in itself", "{% set ns=namespace() %}{% set ns.a=ns %}{{ ns }}"),
+        template("a template that slices finely", "{{ [1]|slice(1000000000)|list }}"),
+        template("a template that pads widely", "{{ '{:>1000000000}'.format(1) }}"),
+        template("a template that repeats", "{{ 'x' * 100000000 }}"),
         template("a template that does not parse", "{% for m in messages %}"),
         template("a template with an unknown filter", "{{ messages | no_such_filter }}"),
         template("a template that raises", "{{ raise_exception('not this way') }}"),

@@ -132,3 +132,150 @@ fn a_file_without_a_template_needs_a_known_architecture_and_its_tokens() {
     let said = vocab("qwen2", "qwen2").encode_chat(&[user("hi"), odd]).unwrap_err();
     assert!(said.to_string().starts_with("messages[1]: role is \"robot\""), "{said}");
 }
+
+/// What a template says over `hi`, with only the bytes' tokens.
+fn said(template: &str) -> Result<String, Fault> {
+    let chat_template = Some(template.to_owned());
+    let vocab = Vocab::new(VocabParts { chat_template, ..small(&[], &[]) }).unwrap();
+    vocab.render_chat(&[user("hi"), user("ho")])
+}
+
+#[test]
+fn a_chain_as_long_as_a_template_may_be_does_not_overflow_the_stack() {
+    let fill = |start: &str, link: &str, end: &str| {
+        let count = ((1 << 16) - start.len() - end.len()) / link.len();
+        format!("{start}{}{end}", link.repeat(count))
+    };
+    let chains = [
+        fill("{{ ", "not ", "1 }}"),
+        fill("{{ ", "-", "1 }}"),
+        fill("{{ 1", "+1", " }}"),
+        fill("{{ 'x'", "~1", " }}"),
+        fill("{{ 1", "<1", " }}"),
+        fill("{{ 1", "**1", " }}"),
+        fill("{{ x", ".x", " }}"),
+        fill("{{ x", "[1]", " }}"),
+        fill("{{ x", "()", " }}"),
+        fill("{{ 1", "|e", " }}"),
+        fill("{{ 1", " if 1 else 1", " }}"),
+        fill("{% if 1 %}a", "{% elif 1 %}b", "{% endif %}"),
+        fill("{% set x = 1 %}", "{% set x=[x] %}", "{{ x }}"),
+        fill("{% set x = 1 %}", "{% set x=[x]%}", "{{ x == [x] }}{{ x|tojson|length }}"),
+        "{% set x = namespace(a=1) %}{% for i in range(2000) %}{% set x.a = [[[x.a]]] %}\
+         {% endfor %}{{ x.a|tojson|length }}"
+            .into(),
+    ];
+    for chain in chains {
+        // Whether it is accepted is the engine's affair: ending is the property.
+        let said = said(&chain);
+        let fine = matches!(said, Ok(_) | Err(Fault::Template(_)));
+        assert!(fine, "{}: {said:?}", &chain[..40]);
+    }
+}
+
+#[test]
+fn a_namespace_is_refused_where_it_could_come_to_hold_itself() {
+    let made = "{% set ns = namespace() %}";
+    let uses = [
+        "{% set ns.a = ns %}{{ ns }}",
+        "{% set ns.a = [ns] %}{{ ns|tojson }}",
+        "{% set ns.a = {'b': ns} %}",
+        "{% set ns.a = ns.items() %}{{ ns.a }}",
+        "{% set ns.a = ns|items %}",
+        "{% set other = ns %}",
+        "{% set other = (ns) %}",
+        "{% for x in [1] if ns %}{% endfor %}",
+        "{{ f(ns=ns) }}",
+        "{% set make = namespace %}{% set b = make() %}",
+        "{% set b = namespace(a=namespace()) %}",
+        "{% set b = namespace()|items %}",
+        "{% set b = [namespace()] %}",
+        "{% set ns.b = namespace() %}",
+        "{% set b, c = namespace(), 1 %}",
+        "{% with b = namespace() %}{% endwith %}",
+        "{{ {'}}': ns} }}",
+        "{% raw %}{{{% endraw %}{{ ns }}",
+    ];
+    for text in uses {
+        let error = said(&format!("{made}{text}")).unwrap_err().to_string();
+        assert!(error.contains("hold itself") && error.contains("line 1"), "{text}: {error}");
+        assert!(error.contains("tokenizer.chat_template"), "{error}");
+    }
+    let early = "{% macro m() %}{{ ns }}{% endmacro %}{% set ns = namespace() %}{{ m() }}";
+    assert!(said(early).unwrap_err().to_string().contains("hold itself"));
+}
+
+#[test]
+fn namespaces_as_published_templates_use_them_work() {
+    let cases = [
+        (
+            "{% set ns = namespace(is_first=false, tools=[], text='') %}{% for m in messages %}\
+             {% if not ns.is_first %}{% set ns.is_first = true %}[{% endif %}\
+             {% set ns.text = ns.text + m['content'] %}{% endfor %}{{ ns.text }}]",
+            "[hiho]",
+        ),
+        (
+            "{%- set ns = namespace(found=false, last=messages|length - 1) -%}\
+             {%- for m in messages[::-1] -%}{%- if m.role == 'user' and not ns.found -%}\
+             {%- set ns.found = true -%}{%- set ns.last = loop.index0 -%}{%- endif -%}\
+             {%- endfor -%}{{ ns.found }} {{ ns.last }} {{ ns.text is defined }}",
+            "True 0 False",
+        ),
+        (
+            "namespace ns {{ 'ns = namespace' }}{# {{ ns }} #}{% raw %}{{ ns }}{% endraw %}\
+             {% set ns = namespace() %}{% set ns = namespace(a=(1)) %}\
+             {{ dict(ns=ns.a).ns }}{{ dict(namespace=2).namespace }}",
+            "namespace ns ns = namespace{{ ns }}12",
+        ),
+    ];
+    for (template, text) in cases {
+        assert_eq!(said(template).as_deref(), Ok(text), "{template}");
+    }
+}
+
+#[test]
+fn what_takes_all_memory_or_time_at_once_is_refused_by_name() {
+    let cases = [
+        ("{{ [1]|slice(1000000000)|list }}", "slice"),
+        ("{{ [1]|batch(1000000000, 1)|list }}", "batch"),
+        (
+            "{{ range(100000)|map('string')|join('x' ~ messages|join('y' ~ range(9999)|join)) }}",
+            "a text",
+        ),
+        ("{{ '%1000000000d'|format(1) }}", "format"),
+        ("{{ '{:>1000000000}'.format(1) }}", "format"),
+        ("{{ 'x'.center(1000000000) }}", "center"),
+        ("{{ 'x'|indent(1000000000, true) }}", "indent"),
+        ("{{ 'x' * 100000000 }}", "operator *"),
+        ("{{ [1] * 100000000000 }}", "operator *"),
+        ("{{ 'x'.count('') }}", "count"),
+        ("{{ (range(99999)|join).join(range(99999)) }}", "a text"),
+        ("{% set x = range(99999)|join %}{{ x|replace('', x)|length }}", "a text"),
+        ("{% set x = range(99999)|join %}{{ x.replace('1', x)|length }}", "a text"),
+        ("{{ strftime_now(range(99)|join) }}", "strftime_now"),
+    ];
+    for (template, name) in cases {
+        let error = said(template).unwrap_err().to_string();
+        assert!(error.contains(name), "{template}: {error}");
+    }
+    let doubled = "{% set x = namespace(a=[1]) %}{% for i in range(60) %}\
+                   {% set x.a = [x.a, x.a] %}{% endfor %}";
+    for end in ["{{ x.a }}", "{{ x.a|tojson }}", "{{ x.a|string }}", "{{ x.a|join }}"] {
+        assert!(matches!(said(&format!("{doubled}{end}")), Err(Fault::Template(_))), "{end}");
+    }
+    assert_eq!(said("{{ 'a-b'.replace('-', '+', 1) }}{{ [1, 'x']|join('/') }}").unwrap(), "a+b1/x");
+}
+
+#[test]
+fn an_empty_template_is_as_none() {
+    for empty in ["", " \n"] {
+        let tokens = [("<|im_start|>", 3), ("<|im_end|>", 3)];
+        let mut parts = small(&tokens, &[]);
+        parts.architecture = "dream".into();
+        let render = |parts: VocabParts| Vocab::new(parts).unwrap().render_chat(&[user("hi")]);
+        let without = render(parts.clone()).unwrap();
+        assert!(without.contains("hi"), "{without}");
+        parts.chat_template = Some(empty.into());
+        assert_eq!(render(parts).unwrap(), without);
+    }
+}
