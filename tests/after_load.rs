@@ -1,0 +1,35 @@
+//! After load nothing reads the file: it may be cut, overwritten or gone.
+
+#[path = "common/models.rs"]
+mod models;
+
+use dllm_rt::{Engine, Limits, Options, gguf};
+use std::fs::{self, File};
+
+/// The canvas after every step of every sampler.
+fn canvases(engine: &mut Engine) -> Vec<Vec<u32>> {
+    let mut all = Vec::new();
+    for settings in models::every_sampler(models::kind(engine)) {
+        models::run(engine, &settings, |_, ids| all.push(ids.to_vec()));
+    }
+    all
+}
+
+#[test]
+fn a_file_cut_under_a_loaded_model_does_no_harm() {
+    let folder = std::env::temp_dir().join(format!("dllm-rt-after-load-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    for name in models::ALL {
+        let want = canvases(&mut models::load(name, 2, None));
+        let path = folder.join("model.gguf");
+        let tree = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/models");
+        fs::copy(format!("{tree}/{name}.gguf"), &path).unwrap();
+        let file = gguf::open(&path).unwrap();
+        let limits = Limits { rows: 96, wanted: 96, guidance: true, threads: 2 };
+        let mut engine = Engine::load(&file, limits, &Options::default(), &mut |_, _| ()).unwrap();
+        // Reading a mapped page beyond the end of its file ends the process.
+        File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
+        assert_eq!(canvases(&mut engine), want, "{name}");
+    }
+    fs::remove_dir_all(&folder).unwrap();
+}
