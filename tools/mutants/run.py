@@ -16,6 +16,8 @@ import subprocess
 import sys
 import time
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from queue import Queue
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -61,7 +63,7 @@ class Tree:
         self.environment = os.environ | {
             "CARGO_TARGET_DIR": str(folder / "build"),
             "RUST_BACKTRACE": "0",
-            "CARGO_INCREMENTAL": "0",  # each mutant is built once
+            "CARGO_INCREMENTAL": "1",  # most of the package stays as the last mutant left it
             "CARGO_PROFILE_DEV_DEBUG": "false",
         }
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -109,7 +111,7 @@ class Tree:
 
 
 def judge(tree, mutant):
-    """(verdict, detail): caught, SURVIVED or BROKEN."""
+    """(verdict, what caught it or is wrong with it): caught, SURVIVED or BROKEN."""
     path = tree.folder / mutant.file
     try:
         original = path.read_text()
@@ -134,29 +136,52 @@ def table(only):
     return [mutant for mutant in mutants if not only or any(word in mutant.name for word in only)]
 
 
+def require_passing(tree, mutants):
+    """The tests that are to notice must pass on the tree as it is."""
+    for package in sorted({mutant.package for mutant in mutants}):
+        lists = [mutant.tests for mutant in mutants if mutant.package == package]
+        tests = sorted({test for tests in lists for test in tests}) if all(lists) else []
+        passed, detail = tree.test(package, tests)
+        if not passed or detail:
+            raise TableError(f"{package} unchanged: {detail or 'fails its tests'}")
+
+
+def judge_all(trees, mutants):
+    """Judges as many at a time as there are trees; prints each verdict, in the table's order."""
+    free, verdicts = Queue(), []
+    for tree in trees:
+        free.put(tree)
+
+    def judge_one(mutant):
+        tree, started = free.get(), time.monotonic()
+        try:
+            return *judge(tree, mutant), time.monotonic() - started
+        finally:
+            free.put(tree)
+
+    with ThreadPoolExecutor(len(trees)) as pool:
+        for mutant, outcome in zip(mutants, pool.map(judge_one, mutants)):
+            verdict, detail, seconds = outcome
+            print(f"{verdict:9} {seconds:5.0f} s  {mutant.name:56} {detail}", flush=True)
+            verdicts.append(verdict)
+    return verdicts
+
+
 def main():
     parse = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parse.add_argument("only", nargs="*", help="mutants whose names contain one of these words")
+    parse.add_argument("--jobs", type=int, default=2, help="mutants tested at a time (default: 2)")
     chosen = parse.parse_args()
     folder = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "mutants"
     try:
         mutants = table(chosen.only)
         if not mutants:
             raise TableError("no such mutant")
-        tree = Tree(folder)
-        for package in sorted({mutant.package for mutant in mutants}):
-            passed, detail = tree.test(package, [])
-            if not passed or detail:
-                raise TableError(f"{package} unchanged: {detail or 'fails its tests'}")
+        trees = [Tree(folder / str(number)) for number in range(chosen.jobs)]
+        require_passing(trees[0], mutants)
     except TableError as fault:
         sys.exit(f"mutants: {fault}")
-    verdicts = []
-    for mutant in mutants:
-        started = time.monotonic()
-        verdict, detail = judge(tree, mutant)
-        verdicts.append(verdict)
-        seconds = time.monotonic() - started
-        print(f"{verdict:9} {seconds:5.0f} s  {mutant.name:40} {detail}", flush=True)
+    verdicts = judge_all(trees, mutants)
     print(f"{verdicts.count('caught')} of {len(verdicts)} mutants caught")
     sys.exit(0 if verdicts.count("caught") == len(verdicts) else 1)
 
