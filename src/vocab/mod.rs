@@ -128,8 +128,7 @@ impl Vocab {
     pub fn new(parts: VocabParts) -> Result<Vocab, Fault> {
         check::check(&parts)?;
         let pre = Pre::new(parts.pre.as_deref(), &parts.architecture)?;
-        let kinds: Vec<Kind> =
-            (0..parts.tokens.len()).map(|id| table::kind_of(&parts, id)).collect();
+        let kinds = table::kinds_of(&parts, pre.whole_words());
         let of = |wanted: &'static [Kind]| texts(&parts, &kinds, wanted);
         check::check_special_bytes(of(&[Kind::Control, Kind::Defined]))?;
         let control = Finder::new(of(&[Kind::Control]))?;

@@ -1,6 +1,9 @@
 //! Ids to bytes, and which tokens are control tokens.
 
+use std::collections::HashSet;
+
 use super::VocabParts;
+use super::bytes::Alphabet;
 
 /// `tokenizer.ggml.token_type` values, as in the GGUF specification.
 const TYPE_NORMAL: i32 = 1;
@@ -30,7 +33,7 @@ pub(super) enum Kind {
 /// The kind of token `id`. Beside those that the file types so, a control token is one that the
 /// file types as text or as user-defined, but that it names as a special token or writes like
 /// one: user text must not be able to form it.
-pub(super) fn kind_of(parts: &VocabParts, id: usize) -> Kind {
+fn kind_of(parts: &VocabParts, id: usize) -> Kind {
     let text = &parts.tokens[id];
     let marker = is_marker(text);
     let special = [parts.bos_id, parts.eos_id, parts.eot_id, parts.mask_id, parts.pad_id];
@@ -44,6 +47,37 @@ pub(super) fn kind_of(parts: &VocabParts, id: usize) -> Kind {
         TYPE_UNUSED => Kind::Unused,
         _ => Kind::Text,
     }
+}
+
+/// The kind of every token. One that the file types as added or unused, but that merging makes
+/// from bytes that it does not say as written, is text: else what it was made from would not come
+/// back. With `whole_words`, every spelling of a word is made without merging.
+pub(super) fn kinds_of(parts: &VocabParts, whole_words: bool) -> Vec<Kind> {
+    let alphabet = Alphabet::new();
+    let mut kinds: Vec<Kind> = (0..parts.tokens.len()).map(|id| kind_of(parts, id)).collect();
+    let mut merged: Option<HashSet<Vec<u8>>> = None;
+    let mut spelled = Vec::new();
+    for (kind, token) in kinds.iter_mut().zip(&parts.tokens) {
+        let Ok(text) = std::str::from_utf8(token) else { continue };
+        spelled.clear();
+        let as_written = !alphabet.unspell(text, &mut spelled) || spelled == *token;
+        if !matches!(kind, Kind::Defined | Kind::Unused) || text.is_empty() || as_written {
+            continue;
+        }
+        let is_made = whole_words
+            || text.chars().nth(1).is_none()
+            || merged.get_or_insert_with(|| results(&parts.merges)).contains(token);
+        if is_made {
+            *kind = Kind::Text;
+        }
+    }
+    kinds
+}
+
+/// What the merges give.
+fn results(merges: &[Vec<u8>]) -> HashSet<Vec<u8>> {
+    let join = |merge: &Vec<u8>| merge.iter().copied().filter(|byte| *byte != b' ').collect();
+    merges.iter().map(join).collect()
 }
 
 /// The bytes of every token, one after the other.

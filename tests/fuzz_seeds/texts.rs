@@ -7,7 +7,7 @@ type Seed = (&'static str, Vec<u8>);
 pub fn tokenizers() -> Vec<Seed> {
     // The first choice is the pre-tokenizer modulo five; bytes have tokens if the second is odd;
     // the third is the id of a special token if it is over one.
-    let seeds: [(&str, [&[u8]; 5]); 10] = [
+    let seeds: [(&str, [&[u8]; 5]); 12] = [
         ("merges", [b"\x05\x01\x01", b"ab\nabc\nde", b"a b\nab c\nd e", b"", b"abcde abc ab"]),
         ("digits", [b"\x05\x01\x01", b"12\n123", b"1 2\n12 3", b"", b"123 4567, 1.5e-3"]),
         ("control", [
@@ -36,6 +36,16 @@ pub fn tokenizers() -> Vec<Seed> {
         ("bytes", [b"\x02\x01\x01", "\u{e2}\u{102}".as_bytes(), b"", b"", b"\xe2\x80 \xff ok"]),
         ("no_bytes", [b"\x03\x02\x01", b"a\nb\nab", b"a b", b"", b"abba xyz"]),
         ("unused", [b"\x05\x01\x01", b"old\nnew", b"n e", b"\x05\x06", b"old new <unused>"]),
+        // Byte 1 has the token of an added word, byte 0 that of an unused one.
+        ("byte_added", [b"\x02\x01\x01", b"a\nb", b"", b"\x01\x01\x05\x04", b"x\x01\x00\x01y"]),
+        // Merging makes an added word that is not written as it is spelled.
+        ("merge_added", [
+            b"\x05\x01\x01",
+            "\u{120}a".as_bytes(),
+            "\u{120} a".as_bytes(),
+            b"\x04",
+            " a \u{120}a".as_bytes(),
+        ]),
         ("unknown_rule", [b"\x04\x01\x01", b"a", b"", b"\x01", b"a"]),
     ];
     seeds.map(|(name, fields)| (name, fields.join(&0))).into()
