@@ -5,7 +5,7 @@
 //! GEMM is measured as a share of it, on the same core and clock.
 
 use crate::dtype::{self, Dtype, Format, GROUP_ROWS, SUPER_WEIGHTS};
-use crate::gemm::signed;
+use crate::gemm::{chain_depth, signed};
 use crate::isa::{Isa, Simd, VecI};
 use crate::table::{Kernels, Op};
 use core::marker::PhantomData;
@@ -19,9 +19,11 @@ pub struct Peak {
     pub check: u64,
 }
 
-/// Sums at a time: as many as hide the latency of a multiply; with an operand each of weights,
-/// activations, scales and totals, and a product, they fit 16 registers.
+/// Sums at a time: as many as hide the latency of a multiply; with weights, activations, scales, a
+/// product and the totals they fit 16 registers.
 const CHAINS: usize = 10;
+/// Where the sums are added up: more than one, so that no sum waits for the one before.
+const TOTALS: usize = 2;
 
 /// Multiplies `rounds` super-blocks of [`CHAINS`] vectors of 8 rows in registers.
 ///
@@ -61,56 +63,61 @@ impl<F: Format> Op for CodesLoop<F> {
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) -> [i32; 8] {
         let v = isa.v();
-        // One code of 1 a row and activations of 1, so that a vector's products sum to 4 a lane.
-        let mut w = v.splat_i32(0x0101_0101);
-        let x = isa.opaque(v.splat_i32(0x0101_0101));
-        // A type without integer scales widens by a constant one, which may cost nothing.
-        let one = isa.scale_lanes(v.splat_i32(1));
-        let scale = if F::SUPER { isa.opaque(one) } else { one };
-        let mut total = v.splat_i32(0);
+        // Codes and activations of 1, so that a vector's products sum to 4 a lane.
+        let w = v.splat_i32(0x0101_0101);
+        let mut registers = Registers { x: w, scale: isa.scale_lanes(v.splat_i32(1)) };
+        let mut totals = [v.splat_i32(0); TOTALS];
         for _ in 0..self.rounds {
             for _ in 0..SUPER_WEIGHTS / F::SUB {
-                total = sub_block::<I, F>(isa, &mut w, x, scale, total);
+                sub_block::<I, F>(isa, w, &mut registers, &mut totals);
             }
         }
         let mut lanes = [0; 8];
-        v.store_i32(&mut lanes, total);
+        v.store_i32(&mut lanes, totals.into_iter().fold(v.splat_i32(0), |a, b| v.add_i32(a, b)));
         lanes
     }
 }
 
-/// The products of one sub-block for every chain, added to `total`.
+/// Operands that are new at every use as far as the compiler knows, so that it reuses no product
+/// and takes no common factor out of a sum.
+struct Registers<I: Isa> {
+    x: VecI<I>,
+    scale: VecI<I>,
+}
+
+/// The products of one sub-block for every chain, added to `totals`.
 #[inline(always)]
 fn sub_block<I: Isa, F: Format>(
     isa: I,
-    w: &mut VecI<I>,
-    x: VecI<I>,
-    scale: VecI<I>,
-    mut total: VecI<I>,
-) -> VecI<I> {
+    w: VecI<I>,
+    registers: &mut Registers<I>,
+    totals: &mut [VecI<I>; TOTALS],
+) {
     let v = isa.v();
-    let vectors = F::SUB / 4;
-    let depth = crate::gemm::chain_depth::<I, F>();
-    for _ in 0..vectors / depth {
+    let depth = chain_depth::<I, F>();
+    for _ in 0..F::SUB / 4 / depth {
         let mut part = [v.splat_i32(0); CHAINS];
         for link in 0..depth {
             for part in &mut part {
-                // A new value as far as the compiler knows, so that no product is reused.
-                *w = isa.opaque(*w);
+                registers.x = isa.opaque(registers.x);
                 *part = if signed::<I, F>() {
-                    isa.dot_signed(*w, x)
+                    isa.dot_signed(w, registers.x)
                 } else if link == 0 {
-                    isa.dot(*w, x)
+                    isa.dot(w, registers.x)
                 } else {
-                    isa.dot_add(*part, *w, x)
+                    isa.dot_add(*part, w, registers.x)
                 };
             }
         }
-        for part in part {
-            total = v.add_i32(total, isa.widen(part, scale));
+        for (chain, part) in part.into_iter().enumerate() {
+            // A type without integer scales widens by a constant one, which may cost nothing.
+            if F::SUPER {
+                registers.scale = isa.opaque(registers.scale);
+            }
+            let total = &mut totals[chain % TOTALS];
+            *total = v.add_i32(*total, isa.widen(part, registers.scale));
         }
     }
-    total
 }
 
 struct FloatLoop(usize);
