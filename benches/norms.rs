@@ -67,7 +67,7 @@ fn rope(c: &mut Criterion, kernels: Kernels, width: usize) {
     for (style, style_name) in [(RopeStyle::Norm, "neighbours"), (RopeStyle::Neox, "halves")] {
         let mut x = Noise(9).floats(width);
         let name = format!("{style_name} {}", kernels.name());
-        let mut turned = |x: &mut [f32]| {
+        let turned = |x: &mut [f32]| {
             kernels.run(Rope { x, head_width: HEAD_WIDTH, cos: &turn, sin: &turn, style })
         };
         let mut once = x.clone();
