@@ -35,8 +35,15 @@ pub struct Bed {
     pub memory: dllm_arena::Options,
 }
 
-/// Multiply-adds a second: pairs of the loop over registers and the matrix right after it.
-pub type Pairs = Vec<(f64, f64)>;
+/// Multiply-adds a second of a matrix, and of the loop over registers: the mean of right before and
+/// right after.
+#[derive(Clone, Copy, Debug)]
+pub struct Pair {
+    /// The matrix.
+    pub gemm: f64,
+    /// The loop.
+    pub peak: f64,
+}
 
 /// A packed matrix of random weights.
 pub struct Weights<'a> {
@@ -83,7 +90,7 @@ impl<'a> Weights<'a> {
         threads: usize,
         reps: usize,
         mut done: impl FnMut(),
-    ) -> Result<Pairs, ReserveError> {
+    ) -> Result<Vec<Pair>, ReserveError> {
         let inputs = Inputs::new(self.bed, self.matrix, tokens)?;
         let tile_bytes = tokens * PANEL_ROWS * size_of::<f32>();
         let mut tiles = Region::reserve(threads.saturating_mul(tile_bytes), &self.bed.memory)?;
@@ -97,11 +104,15 @@ impl<'a> Weights<'a> {
         let length = (warm * passes as f64).clamp(SECONDS_MIN, PEAK_SECONDS_MAX);
         let rounds = rounds(self.bed, self.matrix.dtype, length);
         let macs = passes as f64 * (self.matrix.rows * self.matrix.cols) as f64 * tokens as f64;
+        let peak = || peak_speed(self.bed, self.matrix.dtype, threads, rounds);
+        let mut before = peak();
         let pair = |_| {
-            let peak = peak_speed(self.bed, self.matrix.dtype, threads, rounds);
-            let speed = macs / self.seconds(&inputs, &mut tiles, passes);
+            let gemm = macs / self.seconds(&inputs, &mut tiles, passes);
+            let after = peak();
+            let pair = Pair { gemm, peak: (before + after) / 2.0 };
+            before = after;
             done();
-            (peak, speed)
+            pair
         };
         Ok((0..reps).map(pair).collect())
     }

@@ -17,7 +17,7 @@ use dllm_rt::synth::{Recipe, Shape, Types};
 use dllm_rt::team::cpus;
 use dllm_rt::{Error, Lock, Options};
 use forward::Passes;
-use gemm::{Bed, Pairs, Weights};
+use gemm::{Bed, Pair, Weights};
 use lists::{Counts, TypeList};
 use report::{Forward, Gemm, Machine, Peak, Report, median};
 use subject::Subject;
@@ -219,7 +219,7 @@ fn matrices(
                 let pairs = pairs.map_err(Error::from)?;
                 let r#type = matrix.dtype.name();
                 let known = peaks.iter_mut().find(|(t, n, _)| (*t, *n) == (r#type, threads));
-                let speeds = pairs.iter().map(|(peak, _)| *peak);
+                let speeds = pairs.iter().map(|pair| pair.peak);
                 match known {
                     Some((_, _, list)) => list.extend(speeds),
                     None => peaks.push((r#type, threads, speeds.collect())),
@@ -236,9 +236,9 @@ fn matrices(
     Ok((peaks.iter().map(peak).collect(), gemm))
 }
 
-fn row(matrix: subject::Matrix, tokens: usize, threads: usize, pairs: &Pairs) -> Gemm {
-    let speeds: Vec<f64> = pairs.iter().map(|(_, speed)| *speed).collect();
-    let shares: Vec<f64> = pairs.iter().map(|(peak, speed)| speed / peak).collect();
+fn row(matrix: subject::Matrix, tokens: usize, threads: usize, pairs: &[Pair]) -> Gemm {
+    let speeds: Vec<f64> = pairs.iter().map(|pair| pair.gemm).collect();
+    let shares: Vec<f64> = pairs.iter().map(|pair| pair.gemm / pair.peak).collect();
     Gemm {
         r#type: matrix.dtype.name(),
         rows: matrix.rows,

@@ -53,7 +53,7 @@ pub struct Gemm {
     pub threads: usize,
     /// Of all threads together.
     pub macs_per_s: f64,
-    /// The median share of the peak measured right before.
+    /// The median share of the peak measured right before and after.
     pub of_peak: f64,
 }
 

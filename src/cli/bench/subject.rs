@@ -72,7 +72,7 @@ impl Subject {
                 add(&mut matrices, Matrix { dtype, rows, cols });
             }
         }
-        let name = format!("{name}, {} layers, random weights", recipe.shape.layers);
+        let name = format!("{name}, {}, random weights", layers(recipe.shape.layers));
         Ok(Subject { name, passes, matrices })
     }
 
@@ -93,7 +93,7 @@ impl Subject {
             add(&mut matrices, Matrix { dtype, rows, cols });
         }
         let pass = Pass { label: "file".into(), source: Source::File(path.to_owned()) };
-        let name = format!("{}, {} layers", path.display(), model.config.layers);
+        let name = format!("{}, {}", path.display(), layers(model.config.layers));
         Ok(Subject { name, passes: vec![pass], matrices })
     }
 }
@@ -137,6 +137,10 @@ fn linears(layer: &Layer) -> [&Linear; 7] {
 fn projections(shape: &Shape) -> [(usize, usize); 4] {
     let Shape { width, ff_width, .. } = *shape;
     [(width, width), (shape.kv_width(), width), (ff_width, width), (width, ff_width)]
+}
+
+fn layers(count: usize) -> String {
+    format!("{count} layer{}", if count == 1 { "" } else { "s" })
 }
 
 fn add(matrices: &mut Vec<Matrix>, matrix: Matrix) {
