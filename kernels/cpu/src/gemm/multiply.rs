@@ -155,12 +155,13 @@ fn sum_part<I: Isa, F: Format>(
 ) -> VecI<I> {
     let v = isa.v();
     let first = if F::SUB == 32 { SUMS_32_AT } else { 0 };
-    let mut total = v.splat_i32(0);
-    for p in 0..SUPER_WEIGHTS / F::SUB / 2 {
+    // Two sums, so that half as many products wait for one another.
+    let mut totals = [v.splat_i32(0); 2];
+    for p in 0..F::N_SUB / 2 {
         let pair = v.splat_i32(sums[first + p]);
-        total = isa.dot_i16_add(total, v.load_i32(&factors[p]), pair);
+        totals[p % 2] = isa.dot_i16_add(totals[p % 2], v.load_i32(&factors[p]), pair);
     }
-    total
+    v.add_i32(totals[0], totals[1])
 }
 
 #[inline(always)]
