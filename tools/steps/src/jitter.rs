@@ -69,7 +69,8 @@ pub fn run(command: &Jitter) -> Result<(), String> {
         return Err("give at least 1 of `--threads` and of `--passes`".into());
     }
     let mut engine = Passes::new(model, *rows, *wanted, *threads)?;
-    let kernels = Kernels::by_name(engine.isa()).ok_or("the engine's instruction set is unknown")?;
+    let kernels =
+        Kernels::by_name(engine.isa()).ok_or("the engine's instruction set is unknown")?;
     engine.pass()?;
     let typical = engine.pass()?;
     let registers = Loop::of_length(kernels, *threads, typical);

@@ -24,12 +24,7 @@ impl Passes {
     ///
     /// # Errors
     /// A file that cannot be loaded, in words.
-    pub fn new(
-        path: &Path,
-        rows: usize,
-        wanted: usize,
-        threads: usize,
-    ) -> Result<Passes, String> {
+    pub fn new(path: &Path, rows: usize, wanted: usize, threads: usize) -> Result<Passes, String> {
         let file = gguf::open(path).map_err(|cause| cause.to_string())?;
         let limits = Limits { rows, wanted, guidance: false, threads };
         let options = Options { pin_caller: true, ..Options::default() };

@@ -174,6 +174,9 @@ pub(super) fn opaque_register(mut x: __m256i) -> __m256i {
     x
 }
 
+/// Bytes of a cache line of every x86-64 CPU.
+const CACHE_LINE_BYTES: usize = 64;
+
 /// The largest activation code: quantization clamps to it.
 const ACTIVATION_MAX: u32 = 127;
 
@@ -214,6 +217,12 @@ impl Isa for Avx2 {
     #[inline(always)]
     fn dot_i16_add(self, acc: __m256i, a: __m256i, b: __m256i) -> __m256i {
         self.add_i32(acc, self.dot_i16(a, b))
+    }
+    #[inline(always)]
+    fn prefetch(self, bytes: &[u8]) {
+        for line in bytes.chunks(CACHE_LINE_BYTES) {
+            with_avx2!(_mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()));
+        }
     }
     #[inline(always)]
     fn opaque(self, x: __m256i) -> __m256i {

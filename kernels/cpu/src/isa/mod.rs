@@ -126,6 +126,8 @@ pub trait Isa: Copy + 'static {
     fn widen(self, acc: VecI<Self>, scale: VecI<Self>) -> VecI<Self>;
     /// `acc +` [`Simd::dot_i16`].
     fn dot_i16_add(self, acc: VecI<Self>, a: VecI<Self>, b: VecI<Self>) -> VecI<Self>;
+    /// Asks for these bytes to be brought to L1; does nothing where there is no such instruction.
+    fn prefetch(self, bytes: &[u8]);
     /// The same value, of which the compiler knows nothing; no instruction where it is a register.
     fn opaque(self, x: VecI<Self>) -> VecI<Self>;
 

@@ -229,6 +229,8 @@ impl Isa for Scalar {
         self.add_i32(acc, self.dot_i16(a, b))
     }
     #[inline(always)]
+    fn prefetch(self, _bytes: &[u8]) {}
+    #[inline(always)]
     fn opaque(self, x: [i32; 8]) -> [i32; 8] {
         std::hint::black_box(x)
     }
