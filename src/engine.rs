@@ -13,13 +13,8 @@ use crate::device::Device;
 use crate::error::Error;
 use crate::gguf::Gguf;
 use crate::model::{Config, Model};
-<<<<<<< HEAD
-use crate::plan::{CHOICE_BYTES, Limits, Plan, Ports};
-use crate::repack::{self, Threads};
-=======
 use crate::plan::{CHOICE_BYTES, Limits, Plan, Ports, RECORD_BYTES};
-use crate::repack;
->>>>>>> 0ebb261a2a26c319acef4c90619dc076eeaaee36
+use crate::repack::{self, Threads};
 use crate::sample::Choice;
 use crate::sample::stats::Record;
 use crate::step::{self, Job, Program};
