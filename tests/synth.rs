@@ -9,15 +9,8 @@ use dllm_rt::vocab::{Special, Vocab, parts_from_gguf};
 use dllm_rt::{Engine, Limits, Model, Options, Schedule};
 
 /// Small, and divisible by every type's blocks.
-const SMALL: Shape = Shape {
-    layers: 3,
-    width: 256,
-    heads: 8,
-    kv_heads: 2,
-    ff_width: 512,
-    vocab: 304,
-    context: 64,
-};
+const SMALL: Shape =
+    Shape { layers: 3, width: 256, heads: 8, kv_heads: 2, ff_width: 512, vocab: 304, context: 64 };
 const TYPES: [&str; 6] = ["Q4_K_M", "q4_k", "Q6_K", "Q8_0", "Q5_K", "f16"];
 
 fn recipe(architecture: Architecture, types: &str) -> Recipe {
@@ -100,8 +93,7 @@ fn a_synthetic_model_generates_and_one_of_llama_says_that_it_does_not() {
         assert_eq!(vocab.token_count(), SMALL.vocab);
         let prompt = vocab.encode("the hen", Special::AsText).unwrap();
         assert!(prompt.len() < 7, "nothing was merged: {prompt:?}");
-        let kind =
-            if architecture == Architecture::Dream { Kind::Dream } else { Kind::Llada };
+        let kind = if architecture == Architecture::Dream { Kind::Dream } else { Kind::Llada };
         let settings = Settings { gen_length: 8, early_stop: false, ..Settings::default() };
         let schedule = Schedule::new(kind, &settings).unwrap();
         let mut engine = engine(&gguf);
