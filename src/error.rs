@@ -1,6 +1,6 @@
 //! Everything that can go wrong at load or request time. A step on the CPU cannot fail.
 
-use crate::{denoise, gguf, model, plan, vocab};
+use crate::{denoise, gguf, model, plan, synth, vocab};
 use dllm_arena::region::ReserveError;
 use std::fmt;
 
@@ -15,6 +15,8 @@ pub enum Error {
     Vocab(vocab::Fault),
     /// The limits cannot be planned for.
     Plan(plan::Fault),
+    /// No synthetic file of these sizes can be made.
+    Synth(synth::Fault),
     /// The request cannot be run.
     Request(denoise::Fault),
     /// The arena does not fit, or the system refuses it.
@@ -80,6 +82,7 @@ impl fmt::Display for Error {
             Error::Model(fault) => fault.fmt(f),
             Error::Vocab(fault) => fault.fmt(f),
             Error::Plan(fault) => fault.fmt(f),
+            Error::Synth(fault) => fault.fmt(f),
             Error::Request(fault) => fault.fmt(f),
             Error::Reserve(error) => error.fmt(f),
             Error::Isa { name, origin } => {
@@ -145,5 +148,5 @@ macro_rules! from {
 
 from!(
     gguf::Fault => Gguf, model::Fault => Model, vocab::Fault => Vocab, plan::Fault => Plan,
-    denoise::Fault => Request, ReserveError => Reserve
+    synth::Fault => Synth, denoise::Fault => Request, ReserveError => Reserve
 );

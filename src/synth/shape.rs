@@ -54,14 +54,25 @@ impl Shape {
         vocab: 152_064,
         context: 131_072,
     };
+    /// Small enough to be made and measured in no time.
+    pub const TINY: Shape = Shape {
+        layers: 2,
+        width: 256,
+        heads: 4,
+        kv_heads: 4,
+        ff_width: 512,
+        vocab: 512,
+        context: 4096,
+    };
     /// The names that [`Shape::named`] knows.
-    pub const NAMES: [&str; 2] = ["llada-8b", "dream-7b"];
+    pub const NAMES: [&str; 3] = ["llada-8b", "dream-7b", "tiny"];
 
     /// The shape of that name, with the architecture that it belongs to.
     pub fn named(name: &str) -> Option<(Architecture, Shape)> {
         match name {
             "llada-8b" => Some((Architecture::Llada, Shape::LLADA_8B)),
             "dream-7b" => Some((Architecture::Dream, Shape::DREAM_7B)),
+            "tiny" => Some((Architecture::Llada, Shape::TINY)),
             _ => None,
         }
     }

@@ -20,7 +20,7 @@ const USAGE: u8 = 2;
 /// Writes a GGUF file of random weights that dllm-rt, llama.cpp and its relatives load.
 #[derive(FromArgs, Debug)]
 struct Arguments {
-    /// the sizes to start from: llada-8b or dream-7b (default: llada-8b)
+    /// the sizes to start from: llada-8b, dream-7b or tiny (default: llada-8b)
     #[argh(option, default = "String::from(\"llada-8b\")")]
     shape: String,
     /// architecture: llada, dream or llama (default: the shape's)
