@@ -61,6 +61,8 @@ const EDGES: &[(&str, &[&str])] = &[
     // The mapping, which is unsafe code and therefore the arena's.
     ("gguf", &["arena::file"]),
     ("demo", &[]),
+    // Types and their blocks.
+    ("synth", &["model", "kernels::dtype"]),
 ];
 /// What a plan is made of: sizes and offsets, tile sizes, and which phase may touch what.
 const PLAN: &[&str] = &[
@@ -78,7 +80,7 @@ const PLAN: &[&str] = &[
 ];
 const ALL_PARTS: &[&str] = &[
     "denoise", "sample", "step", "repack", "plan", "model", "vocab", "gguf", "team", "device",
-    "engine", "error", "demo", "arena", "kernels", "lib",
+    "engine", "error", "demo", "synth", "arena", "kernels", "lib",
 ];
 
 /// Runs a rule over the whole tree and fails with every offender.

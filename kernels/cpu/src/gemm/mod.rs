@@ -1,7 +1,7 @@
 //! The quantized GEMM: one panel of 16 weight rows against all tokens.
 //!
 //! For each super-block of 256 weights the panel's two groups of 8 rows are unpacked once into a
-//! tile of unsigned bytes that stays in L1; all tokens stream past it, [`TOKEN_TILE`] at a time.
+//! tile of unsigned bytes that stays in L1; all tokens stream past it, [`Isa::TOKEN_TILE`] at a time.
 //! Lanes are rows, so no sum runs across a register. Everything inside a super-block is integer
 //! (K-quants) or integer per 32 weights (types with one scale per 32), so exact; the f32 part is a
 //! fused multiply-add or two in a fixed order. The result does not depend on the instruction set.
@@ -16,12 +16,13 @@ use crate::dtype::{self, Dtype, Format, GROUP_ROWS, PANEL_ROWS, SUPER_WEIGHTS};
 use crate::isa::Isa;
 use crate::table::{Kernels, Op};
 use core::marker::PhantomData;
+pub(crate) use multiply::chain_depth;
 use multiply::{Tokens, multiply_all};
 use tile::Tile;
+pub(crate) use tile::signed;
 
-/// Tokens whose sums stay in registers: 2 x 3 integer and 2 x 3 partial sums, two weight vectors
-/// and a broadcast are 15 of AVX2's 16 registers.
-pub const TOKEN_TILE: usize = 3;
+/// The largest [`Isa::TOKEN_TILE`].
+pub const TOKEN_TILE_MAX: usize = 6;
 /// Activation codes of a super-block, four a word.
 pub const CODE_WORDS: usize = SUPER_WEIGHTS / 4;
 /// Words of integer sums a super-block: see [`Activations::sums`].
