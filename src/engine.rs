@@ -64,7 +64,8 @@ impl Engine {
         let plan = Plan::new(&model, limits)?;
         let mut region = map(&plan, options)?;
         let mut warnings = region.warnings().to_vec();
-        let threads = Threads { count: plan.limits.threads, enter: &|number| options.enter(number) };
+        let threads =
+            Threads { count: plan.limits.threads, enter: &|number| options.enter(number) };
         let total_bytes = region.bytes();
         repack::fill(gguf, &model, &plan, &mut region, &threads, &mut |done| {
             progress(done, total_bytes);

@@ -1,8 +1,6 @@
 //! The region while it is being filled.
 
-use dllm_arena::{
-    Lock, Options, Region, ReserveError, Span, available_bytes, count, populate,
-};
+use dllm_arena::{Lock, Options, Region, ReserveError, Span, available_bytes, count, populate};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn plain() -> Options {
