@@ -158,6 +158,7 @@ proptest! {
         rows in 1usize..70,
         wanted in 1usize..70,
         threads in 1usize..6,
+        logits: bool,
         guidance: bool,
         head_width in prop::sample::select(vec![8usize, 16, 32]),
         kv_heads in 1usize..4,
@@ -181,7 +182,8 @@ proptest! {
             shift_logits: true,
         };
         let model = model(config, |_, _| [types[0], types[1]]);
-        let plan = Plan::new(&model, Limits { rows, wanted, logits: true, guidance, threads }).unwrap();
+        let limits = Limits { rows, wanted, logits, guidance, threads };
+        let plan = Plan::new(&model, limits).unwrap();
         let options = dllm_arena::Options { huge_pages: false, lock: Lock::Off };
         let region = Region::reserve(plan.total_bytes, &options).unwrap();
         let sealing = Sealing {

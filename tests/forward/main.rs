@@ -3,7 +3,8 @@
 //! decoding of tensors, which has tests of its own.
 //!
 //! `blocks` makes the weights, `model` the files, `oracle` the expected logits; `features` has the
-//! cases, `power` shows that errors would be noticed, `same` compares bits with bits.
+//! cases, `power` shows that errors would be noticed, `same` and `statistics` compare
+//! bits with bits.
 
 mod blocks;
 #[path = "../common/mod.rs"]
@@ -13,6 +14,7 @@ mod model;
 mod oracle;
 mod power;
 mod same;
+mod statistics;
 
 use dllm_rt::gguf::Gguf;
 use dllm_rt::{Engine, Limits, Options};
