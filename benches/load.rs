@@ -40,7 +40,7 @@ impl Drop for Synthetic {
 fn load(path: &Path, threads: usize) -> (Region, usize) {
     let file = gguf::open(path).unwrap();
     let model = Model::from_gguf(&file).unwrap();
-    let limits = Limits { rows: 148, wanted: 32, guidance: false, threads };
+    let limits = Limits { rows: 148, wanted: 32, guidance: false, logits: true, threads };
     let plan = Plan::new(&model, limits).unwrap();
     let mut region = Region::reserve(plan.total_bytes, &MEMORY).unwrap();
     repack::fill(&file, &model, &plan, &mut region, threads, &mut |_| ()).unwrap();

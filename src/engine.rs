@@ -13,9 +13,10 @@ use crate::device::Device;
 use crate::error::Error;
 use crate::gguf::Gguf;
 use crate::model::{Config, Model};
-use crate::plan::{CHOICE_BYTES, Limits, Plan, Ports};
-use crate::repack;
+use crate::plan::{CHOICE_BYTES, Limits, Plan, Ports, RECORD_BYTES};
+use crate::repack::{self, Threads};
 use crate::sample::Choice;
+use crate::sample::stats::Record;
 use crate::step::{self, Job, Program};
 use crate::team::{self, Report, Team};
 use dllm_arena::{Leader, Region, Sealing, Step, Worker};
@@ -24,6 +25,7 @@ use names::OperatorNames;
 use std::sync::Arc;
 
 const _: () = assert!(size_of::<Choice>() == CHOICE_BYTES);
+const _: () = assert!(size_of::<Record>() == RECORD_BYTES);
 
 /// A model in its arena with its threads. Everything was allocated by [`Engine::load`].
 pub struct Engine {
@@ -46,7 +48,7 @@ pub struct Engine {
 
 impl Engine {
     /// Loads the model of `gguf` for use within `limits`. `progress` is called with the bytes of
-    /// weights ready so far and their total.
+    /// the arena that are ready so far and their total.
     ///
     /// # Errors
     /// Whatever is wrong with the file, the limits or this machine, by name.
@@ -62,10 +64,13 @@ impl Engine {
         let kernels = options.kernels()?;
         let model = Model::from_gguf(gguf)?;
         let plan = Plan::new(&model, limits)?;
-        let mut region = reserve(&plan, options)?;
+        let mut region = map(&plan, options)?;
         let mut warnings = region.warnings().to_vec();
-        repack::fill(gguf, &model, &plan, &mut region, plan.limits.threads, &mut |done| {
-            progress(done, plan.fixed_bytes);
+        let threads =
+            Threads { count: plan.limits.threads, enter: &|number| options.enter(number) };
+        let total_bytes = region.bytes();
+        repack::fill(gguf, &model, &plan, &mut region, &threads, &mut |done| {
+            progress(done, total_bytes);
         })?;
         let (leader, workers) = seal(region, &plan);
         let Some(program) = Program::new(&plan, &model.config, kernels) else {
@@ -144,9 +149,9 @@ impl Drop for Engine {
     }
 }
 
-fn reserve(plan: &Plan, options: &Options) -> Result<Region, Error> {
+fn map(plan: &Plan, options: &Options) -> Result<Region, Error> {
     let options = dllm_arena::Options { huge_pages: options.huge_pages, lock: options.lock };
-    Ok(Region::reserve(plan.total_bytes, &options)?)
+    Ok(Region::map(plan.total_bytes, &options)?)
 }
 
 fn seal(region: Region, plan: &Plan) -> (Leader<Job>, Vec<Worker<Job>>) {

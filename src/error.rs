@@ -46,6 +46,8 @@ pub enum Error {
     },
     /// Guidance was not planned for.
     GuidanceNotPlanned,
+    /// A pass or a request that needs whole rows of logits, for which the limits leave no room.
+    LogitsNotPlanned,
     /// A token beyond the vocabulary.
     Token {
         /// Where.
@@ -97,6 +99,11 @@ impl fmt::Display for Error {
             Error::GuidanceNotPlanned => {
                 write!(f, "guidance needs a second set of logits, which was not planned")
             }
+            Error::LogitsNotPlanned => write!(
+                f,
+                "whole rows of logits are needed, which were not planned: allow for them in the \
+                 limits (`logits`)"
+            ),
             Error::Token { position, token, vocab } => {
                 write!(f, "token {token} at position {position}: the vocabulary has {vocab} tokens")
             }

@@ -58,7 +58,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("vocab", &["gguf"]),
     ("device", &["arena", "kernels"]),
     ("team", &["arena"]),
-    ("sample", &[]),
+    ("sample", &["kernels"]),
     // The mapping, which is unsafe code and therefore the arena's.
     ("gguf", &["arena::file"]),
     ("demo", &[]),

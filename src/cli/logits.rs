@@ -55,8 +55,13 @@ pub fn run(command: &Logits) -> Result<End, Failure> {
     let mut wanted = rows.clone();
     wanted.sort_unstable();
     wanted.dedup();
-    let threads = flags.threads();
-    let limits = Limits { rows: ids.len(), wanted: wanted.len(), guidance: false, threads };
+    let limits = Limits {
+        rows: ids.len(),
+        wanted: wanted.len(),
+        logits: true,
+        guidance: false,
+        threads: flags.threads(),
+    };
     let mut engine = session::load(&gguf, limits, &options, &flags)?;
     let logits: Vec<&[f32]> = engine.logits(ids, &wanted)?.rows().collect();
     // Every row asked for is among the wanted ones.

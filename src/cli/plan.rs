@@ -37,7 +37,10 @@ pub struct PlanCommand {
     /// most logit rows of a pass (default: what a step of such a generation wants)
     #[argh(option, arg_name = "n")]
     wanted: Option<usize>,
-    /// plan for classifier-free guidance
+    /// plan for whole rows of logits (default: where the model's default settings need them)
+    #[argh(switch)]
+    logits: bool,
+    /// plan for classifier-free guidance, which needs them twice
     #[argh(switch)]
     guidance: bool,
     /// worker threads (default: the physical cores that may be used)
@@ -89,6 +92,7 @@ fn limits(command: &PlanCommand, config: &Config) -> Result<Limits, Failure> {
     Ok(Limits {
         rows,
         wanted: command.wanted.unwrap_or_else(|| schedule.wanted_max(0).max(1)),
+        logits: command.logits || schedule.needs_logits(),
         guidance: command.guidance,
         threads: command.threads.unwrap_or_else(cpus::physical_count),
     })

@@ -32,6 +32,7 @@ pub use tensor::TensorInfo;
 pub use value::{Array, Items, Value, ValueType};
 
 use std::fmt;
+use std::ops::Range;
 
 use cursor::Cursor;
 use table::Table;
@@ -134,9 +135,14 @@ impl Gguf {
 
     /// Says that the data of this tensor are not needed any more; see [`Source::release`].
     pub fn release(&self, tensor: &TensorInfo) {
+        self.release_part(tensor, 0..tensor.bytes);
+    }
+
+    /// The same of a range of its data.
+    pub fn release_part(&self, tensor: &TensorInfo, range: Range<usize>) {
         if let Some(part) = self.parts.get(tensor.part) {
-            let end = tensor.offset.saturating_add(tensor.bytes);
-            part.source.release(tensor.offset..end);
+            let at = |byte: usize| tensor.offset.saturating_add(byte.min(tensor.bytes));
+            part.source.release(at(range.start)..at(range.end));
         }
     }
 

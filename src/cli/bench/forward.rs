@@ -59,7 +59,7 @@ impl Passes {
 
     fn limits(&self, threads: usize) -> Limits {
         let rows = self.rows.iter().copied().max().unwrap_or(1);
-        Limits { rows, wanted: self.wanted_of(rows), guidance: false, threads }
+        Limits { rows, wanted: self.wanted_of(rows), guidance: false, logits: true, threads }
     }
 }
 

@@ -72,7 +72,10 @@ impl<F: Format> Op for GemmPanel<'_, F> {
         let codes = x.codes.as_chunks::<CODE_WORDS>().0;
         let sums = x.sums.as_chunks::<SUM_WORDS>().0;
         let mut tile = Tile::EMPTY;
-        for (sb, blocks) in self.panel.chunks_exact(GROUPS * F::BLOCK_BYTES).enumerate() {
+        let block_bytes = GROUPS * F::BLOCK_BYTES;
+        for (sb, blocks) in self.panel.chunks_exact(block_bytes).enumerate() {
+            let next = (sb + 1) * block_bytes;
+            let next = self.panel.get(next..next + block_bytes).unwrap_or_default();
             for (g, block) in blocks.chunks_exact(F::BLOCK_BYTES).enumerate() {
                 tile.unpack::<I, F>(isa, g, block);
             }
@@ -82,7 +85,7 @@ impl<F: Format> Op for GemmPanel<'_, F> {
                 sums: &sums[first..first + x.tokens],
                 scales: &x.scales[first * scales_per_token..][..x.tokens * scales_per_token],
             };
-            multiply_all::<I, F>(isa, &tile, tokens, out);
+            multiply_all::<I, F>(isa, &tile, tokens, next, out);
         }
     }
 }

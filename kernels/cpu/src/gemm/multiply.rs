@@ -13,12 +13,19 @@ pub(super) struct Tokens<'a> {
     pub scales: &'a [f32],
 }
 
+/// `next` is what will be unpacked after this tile: it is brought nearer meanwhile.
 #[inline(always)]
-pub(super) fn multiply_all<I: Isa, F: Format>(isa: I, tile: &Tile, x: Tokens<'_>, out: &mut [f32]) {
+pub(super) fn multiply_all<I: Isa, F: Format>(
+    isa: I,
+    tile: &Tile,
+    x: Tokens<'_>,
+    next: &[u8],
+    out: &mut [f32],
+) {
     // Decided at compile time; an associated constant cannot be a generic argument.
     match I::TOKEN_TILE {
-        6 => multiply_strips::<I, F, 6>(isa, tile, x, out),
-        _ => multiply_strips::<I, F, 3>(isa, tile, x, out),
+        6 => multiply_strips::<I, F, 6>(isa, tile, x, next, out),
+        _ => multiply_strips::<I, F, 3>(isa, tile, x, next, out),
     }
 }
 
@@ -29,11 +36,15 @@ fn multiply_strips<I: Isa, F: Format, const T: usize>(
     isa: I,
     tile: &Tile,
     x: Tokens<'_>,
+    next: &[u8],
     out: &mut [f32],
 ) {
     let tokens = x.codes.len();
+    // A little with each strip, so that loads are not held up behind it.
+    let mut parts = next.chunks(next.len() * T / tokens.max(T) + 1);
     let mut t = 0;
     while t + T <= tokens {
+        isa.prefetch(parts.next().unwrap_or_default());
         multiply::<I, F, T>(isa, tile, x, t, out);
         t += T;
     }
@@ -155,12 +166,13 @@ fn sum_part<I: Isa, F: Format>(
 ) -> VecI<I> {
     let v = isa.v();
     let first = if F::SUB == 32 { SUMS_32_AT } else { 0 };
-    let mut total = v.splat_i32(0);
-    for p in 0..SUPER_WEIGHTS / F::SUB / 2 {
+    // Two sums, so that half as many products wait for one another.
+    let mut totals = [v.splat_i32(0); 2];
+    for p in 0..F::N_SUB / 2 {
         let pair = v.splat_i32(sums[first + p]);
-        total = isa.dot_i16_add(total, v.load_i32(&factors[p]), pair);
+        totals[p % 2] = isa.dot_i16_add(totals[p % 2], v.load_i32(&factors[p]), pair);
     }
-    total
+    v.add_i32(totals[0], totals[1])
 }
 
 #[inline(always)]

@@ -1,6 +1,6 @@
 //! Portable lanes: the definition that the other instruction sets must match bit for bit.
 
-use super::{Isa, LANES, Simd};
+use super::{DOUBLES, Isa, LANES, Simd};
 
 /// Runs on every CPU.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +21,12 @@ fn lanes<T: Copy + Default>(f: impl Fn(usize) -> T) -> [T; LANES] {
         *o = f(i);
     }
     out
+}
+
+/// The same for f64.
+#[inline(always)]
+fn doubles(f: impl Fn(usize) -> f64) -> [f64; DOUBLES] {
+    [f(0), f(1), f(2), f(3)]
 }
 
 #[inline(always)]
@@ -44,6 +50,7 @@ fn map_bytes(x: [i32; 8], f: impl Fn(u8) -> u8) -> [i32; 8] {
 
 impl Simd for Scalar {
     type F = [f32; 8];
+    type D = [f64; 4];
     type I = [i32; 8];
 
     #[inline(always)]
@@ -105,6 +112,59 @@ impl Simd for Scalar {
     #[inline(always)]
     fn exp2_int(self, n: Self::I) -> Self::F {
         lanes(|i| f32::from_bits(((n[i] + 127) as u32) << 23))
+    }
+    #[inline(always)]
+    fn equal_lanes(self, a: Self::F, b: Self::F) -> u32 {
+        (0..LANES).map(|i| u32::from(a[i] == b[i]) << i).sum()
+    }
+
+    #[inline(always)]
+    fn splat_f64(self, x: f64) -> Self::D {
+        [x; DOUBLES]
+    }
+    #[inline(always)]
+    fn widen(self, a: Self::F) -> [Self::D; 2] {
+        [doubles(|i| f64::from(a[i])), doubles(|i| f64::from(a[DOUBLES + i]))]
+    }
+    #[inline(always)]
+    fn store_f64(self, dst: &mut [f64], x: Self::D) {
+        dst[..DOUBLES].copy_from_slice(&x);
+    }
+    #[inline(always)]
+    fn add_f64(self, a: Self::D, b: Self::D) -> Self::D {
+        doubles(|i| a[i] + b[i])
+    }
+    #[inline(always)]
+    fn sub_f64(self, a: Self::D, b: Self::D) -> Self::D {
+        doubles(|i| a[i] - b[i])
+    }
+    #[inline(always)]
+    fn mul_f64(self, a: Self::D, b: Self::D) -> Self::D {
+        doubles(|i| a[i] * b[i])
+    }
+    #[inline(always)]
+    fn div_f64(self, a: Self::D, b: Self::D) -> Self::D {
+        doubles(|i| a[i] / b[i])
+    }
+    #[inline(always)]
+    fn fma_f64(self, a: Self::D, b: Self::D, c: Self::D) -> Self::D {
+        doubles(|i| a[i].mul_add(b[i], c[i]))
+    }
+    #[inline(always)]
+    fn fnma_f64(self, a: Self::D, b: Self::D, c: Self::D) -> Self::D {
+        doubles(|i| (-a[i]).mul_add(b[i], c[i]))
+    }
+    #[inline(always)]
+    fn max_f64(self, a: Self::D, b: Self::D) -> Self::D {
+        doubles(|i| if a[i] > b[i] { a[i] } else { b[i] })
+    }
+    #[inline(always)]
+    fn min_f64(self, a: Self::D, b: Self::D) -> Self::D {
+        doubles(|i| if a[i] < b[i] { a[i] } else { b[i] })
+    }
+    #[inline(always)]
+    fn exp2_f64(self, t: Self::D) -> Self::D {
+        doubles(|i| f64::from_bits(t[i].to_bits().wrapping_add(1023) << 52))
     }
 
     #[inline(always)]
@@ -228,6 +288,8 @@ impl Isa for Scalar {
     fn dot_i16_add(self, acc: [i32; 8], a: [i32; 8], b: [i32; 8]) -> [i32; 8] {
         self.add_i32(acc, self.dot_i16(a, b))
     }
+    #[inline(always)]
+    fn prefetch(self, _bytes: &[u8]) {}
     #[inline(always)]
     fn opaque(self, x: [i32; 8]) -> [i32; 8] {
         std::hint::black_box(x)

@@ -131,6 +131,10 @@ impl<E: Encoding> Isa for Vnni<E> {
         unsafe { E::dot_i16_add(acc, a, b) }
     }
     #[inline(always)]
+    fn prefetch(self, bytes: &[u8]) {
+        self.0.prefetch(bytes);
+    }
+    #[inline(always)]
     fn opaque(self, x: __m256i) -> __m256i {
         // SAFETY: `self` proves AVX2.
         unsafe { opaque_register(x) }

@@ -25,3 +25,4 @@ mod guarded;
 mod quantize_rules;
 mod same_gemm;
 mod same_ops;
+mod statistics;
