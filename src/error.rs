@@ -1,6 +1,6 @@
 //! Everything that can go wrong at load or request time. A step on the CPU cannot fail.
 
-use crate::{denoise, gguf, model, plan, vocab};
+use crate::{denoise, gguf, model, packed, plan, vocab};
 use dllm_arena::region::ReserveError;
 use std::fmt;
 
@@ -19,6 +19,8 @@ pub enum Error {
     Request(denoise::Fault),
     /// The arena does not fit, or the system refuses it.
     Reserve(ReserveError),
+    /// There is no folder to keep packed files in.
+    PackedFolder(packed::FolderFault),
     /// The CPU or this version lacks an instruction set.
     Isa {
         /// What was asked for.
@@ -80,6 +82,7 @@ impl fmt::Display for Error {
             Error::Plan(fault) => fault.fmt(f),
             Error::Request(fault) => fault.fmt(f),
             Error::Reserve(error) => error.fmt(f),
+            Error::PackedFolder(fault) => fault.fmt(f),
             Error::Isa { name, origin } => {
                 let names: Vec<_> = dllm_cpu::Kernels::all().map(|k| k.name()).collect();
                 write!(f, "{origin} asks for `{name}`: this CPU has {}", names.join(", "))
@@ -138,5 +141,5 @@ macro_rules! from {
 
 from!(
     gguf::Fault => Gguf, model::Fault => Model, vocab::Fault => Vocab, plan::Fault => Plan,
-    denoise::Fault => Request, ReserveError => Reserve
+    denoise::Fault => Request, ReserveError => Reserve, packed::FolderFault => PackedFolder
 );
