@@ -32,8 +32,10 @@ impl Threads<'_> {
     ) -> Result<(), E> {
         let queue = Mutex::new(Queue { tasks: tasks.into_iter().enumerate(), fault: None });
         let done_bytes = AtomicUsize::new(0);
+        // A function of its own, so that the lock is not held while the task is worked on.
+        let next = || lock(&queue).next();
         let claim_all = || {
-            while let Some((at, task)) = lock(&queue).next() {
+            while let Some((at, task)) = next() {
                 match work(task) {
                     Ok(bytes) => _ = done_bytes.fetch_add(bytes, Ordering::Relaxed),
                     Err(fault) => lock(&queue).fail(at, fault),
