@@ -8,6 +8,7 @@ pub mod engine;
 pub mod error;
 pub mod gguf;
 pub mod model;
+pub mod packed;
 pub mod plan;
 pub mod repack;
 pub mod sample;

@@ -37,7 +37,7 @@ pub mod view;
 pub use access::{Partition, PhaseAccess, SealError, Sealing};
 pub use count::{CountingAllocator, Counts, Usage};
 pub use crew::{Leader, Step, Worker};
-pub use file::MappedFile;
+pub use file::{FileStamp, MappedFile};
 pub use layout::{ALIGN, Layout, Request, Span, place};
 pub use memory::{available_bytes, lock_process};
 pub use meta::{Meta, MetaFull, Name};

@@ -4,6 +4,8 @@ use crate::cli::failure::Failure;
 use crate::cli::flags::ModelFlags;
 use crate::cli::output::{self, Progress};
 use dllm_rt::denoise::ModelFacts;
+use dllm_rt::engine::LoadReport;
+use dllm_rt::error::Gib;
 use dllm_rt::gguf::{self, Gguf};
 use dllm_rt::model::{Architecture, Config};
 use dllm_rt::sample::Kind;
@@ -116,8 +118,24 @@ pub fn load(
     if options.lock != Lock::Off {
         lock_process();
     }
+    if flags.verbose {
+        let report = engine.load_report();
+        output::say(&loaded(report));
+        report.notes.iter().for_each(|note| output::say(note));
+    }
     if flags.wants_warnings() {
         engine.warnings().iter().for_each(|warning| output::say(&format!("warning: {warning}")));
     }
     Ok(engine)
+}
+
+/// A line on how the load went.
+fn loaded(report: &LoadReport) -> String {
+    let source = if report.is_from_packed { "a packed file" } else { "the model's file" };
+    let locked = if report.is_locked { "locked" } else { "not locked" };
+    let huge = match report.huge_bytes {
+        Some(bytes) => format!(", {} in huge pages", Gib(bytes)),
+        None => String::new(),
+    };
+    format!("load      {:.3} s from {source}, {locked}{huge}", report.fill_s)
 }

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::team::cpus;
 use dllm_arena::Lock;
 use dllm_cpu::Kernels;
+use std::path::PathBuf;
 
 /// How a model is loaded, apart from its limits. The default pins the workers but not the caller,
 /// locks memory where permitted and takes the fastest instruction set.
@@ -23,6 +24,8 @@ pub struct Options {
     pub huge_pages: bool,
     /// Whether to lock the arena in memory.
     pub lock: Lock,
+    /// A folder to keep packed weights in, which makes later loads cheaper: see [`crate::packed`].
+    pub packed_cache: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -34,6 +37,7 @@ impl Default for Options {
             pin_caller: false,
             huge_pages: false,
             lock: Lock::Auto,
+            packed_cache: None,
         }
     }
 }

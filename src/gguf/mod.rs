@@ -31,8 +31,10 @@ pub use source::Source;
 pub use tensor::TensorInfo;
 pub use value::{Array, Items, Value, ValueType};
 
-use std::fmt;
 use std::ops::Range;
+use std::{fmt, io};
+
+use dllm_arena::file::FileStamp;
 
 use cursor::Cursor;
 use table::Table;
@@ -144,6 +146,14 @@ impl Gguf {
             let at = |byte: usize| tensor.offset.saturating_add(byte.min(tensor.bytes));
             part.source.release(at(range.start)..at(range.end));
         }
+    }
+
+    /// The stamps of all parts, as they are now; `None` for one whose bytes cannot change.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn stamps(&self) -> io::Result<Vec<Option<FileStamp>>> {
+        self.parts.iter().map(|part| part.source.stamp()).collect()
     }
 
     /// The bytes that metadata values lie in.

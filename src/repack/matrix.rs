@@ -1,6 +1,6 @@
 //! Rows of a matrix of the file.
 
-use super::not_finite;
+use super::tensors::not_finite;
 use crate::gguf::Gguf;
 use crate::model::{Fault, Matrix};
 use dllm_cpu::decode::first_nonfinite;

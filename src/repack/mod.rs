@@ -9,30 +9,55 @@
 //! |---|---|
 //! | `matrix` | rows of a matrix of the file, checked and packed or copied |
 //! | `rope` | the rotary tables |
+//! | `tensors` | the tensors of the file as the source of all weights |
 //! | `threads` | the threads, their queue of tasks, and the report of progress |
 
 mod matrix;
 mod rope;
+mod tensors;
 mod threads;
 
+pub use rope::Table;
+pub use tensors::Tensors;
 pub use threads::Threads;
 
 use crate::gguf::Gguf;
-use crate::model::{Fault, Model, Vector};
+use crate::model::{Fault, Model};
 use crate::plan::{Plan, WeightKind, WeightPlan};
 use dllm_arena::pages::{PAGE_BYTES, populate};
 use dllm_arena::{Region, Span};
-use dllm_cpu::decode::{decode_row, first_nonfinite};
-use matrix::Source;
-use rope::Table;
 
 /// Bytes of the arena that a thread fills at a time: with the bytes of the file that they come
 /// from they stay in a core's second cache (a megabyte), and tails are short. Whole pages, so that
 /// each page after the weights is some task's.
-const TASK_BYTES: usize = 1 << 19;
+pub const TASK_BYTES: usize = 1 << 19;
 
-/// Fills the read-only part of `region` as `plan` lays it out, and makes the rest of it present.
-/// `progress` is called with the bytes dealt with so far, of `region.bytes()`.
+/// Where weights come from, the tables aside: threads take pieces from it side by side.
+pub trait Weights: Sync {
+    /// Why a piece cannot be had.
+    type Fault: Send;
+
+    /// Bytes of the smallest piece of a weight that can be had by itself. Pieces start at a
+    /// multiple of it.
+    fn unit_bytes(&self, weight: &WeightPlan) -> usize;
+
+    /// Fills `to` with the bytes of the weight, number `index` of the plan, from unit
+    /// `first_unit` on.
+    ///
+    /// # Errors
+    /// What is wrong with the piece.
+    fn fill(
+        &self,
+        index: usize,
+        weight: &WeightPlan,
+        first_unit: usize,
+        to: &mut [u8],
+    ) -> Result<(), Self::Fault>;
+}
+
+/// Fills the read-only part of `region` from the tensors of the file, as `plan` lays it out, and
+/// makes the rest of it present. `progress` is called with the bytes dealt with so far, of
+/// `region.bytes()`.
 ///
 /// # Errors
 /// [`Fault::NotFinite`] for a scale, norm weight or bias that is NaN or infinite; of several, the
@@ -45,25 +70,43 @@ pub fn fill(
     threads: &Threads<'_>,
     progress: &mut dyn FnMut(usize),
 ) -> Result<(), Fault> {
-    let table = Table::new(gguf, model)?;
+    let tensors = Tensors::new(gguf);
+    let result = fill_from(&tensors, &Table::new(gguf, model)?, plan, region, threads, progress);
+    tensors.release(plan);
+    result
+}
+
+/// As [`fill`], with weights from `weights`.
+///
+/// # Errors
+/// That of the first weight, in the order of the plan, that cannot be had. The region may then be
+/// filled anew.
+pub fn fill_from<W: Weights>(
+    weights: &W,
+    table: &Table,
+    plan: &Plan,
+    region: &mut Region,
+    threads: &Threads<'_>,
+    progress: &mut dyn FnMut(usize),
+) -> Result<(), W::Fault> {
     let rest = rest(plan.fixed_bytes, region.bytes());
     let spans: Vec<Span> = plan.weights.iter().map(|weight| weight.span).chain([rest]).collect();
     let mut parts = region.split_mut(&spans).into_iter();
     let mut tasks = Vec::with_capacity(spans.iter().map(|s| s.bytes / TASK_BYTES + 1).sum());
-    for (weight, part) in plan.weights.iter().zip(&mut parts) {
-        let unit_bytes = unit_bytes(gguf, weight, &table).max(1);
+    for ((index, weight), part) in plan.weights.iter().enumerate().zip(&mut parts) {
+        let unit_bytes = match weight.kind {
+            WeightKind::RopeCos | WeightKind::RopeSin => table.row_bytes(),
+            _ => weights.unit_bytes(weight),
+        };
+        let unit_bytes = unit_bytes.max(1);
         let units = (TASK_BYTES / unit_bytes).max(1);
-        let cut = |(at, to)| Task { to, source: Origin::Weight { weight, first_unit: at * units } };
-        tasks.extend(part.chunks_mut(units * unit_bytes).enumerate().map(cut));
+        let piece = |(at, to)| Task { to, weight: Some((index, weight)), first_unit: at * units };
+        tasks.extend(part.chunks_mut(units * unit_bytes).enumerate().map(piece));
     }
     for to in parts.flat_map(|part| part.chunks_mut(TASK_BYTES)) {
-        tasks.push(Task { to, source: Origin::Nothing });
+        tasks.push(Task { to, weight: None, first_unit: 0 });
     }
-    let work = |task: Task<'_, '_>| task.run(gguf, &table);
-    let result = threads.run(tasks, work, progress);
-    // Pages that two tasks read parts of.
-    plan.weights.iter().filter_map(tensor).for_each(|index| gguf.release(&gguf.tensors()[index]));
-    result
+    threads.run(tasks, |task: Task<'_, '_>| task.run(weights, table), progress)
 }
 
 /// The whole pages after the weights; the one that the last weight ends in is that one's.
@@ -72,77 +115,26 @@ fn rest(fixed_bytes: usize, region_bytes: usize) -> Span {
     Span { offset, bytes: region_bytes - offset }
 }
 
-/// A piece of the arena and what becomes of it.
+/// A piece of the arena, and the weight that it is a piece of. Without one it only has to be
+/// present.
 struct Task<'a, 'p> {
     to: &'a mut [u8],
-    source: Origin<'p>,
-}
-
-/// Where the contents of a piece come from.
-enum Origin<'p> {
-    /// The units (see [`unit_bytes`]) of a weight from `first_unit` on.
-    Weight { weight: &'p WeightPlan, first_unit: usize },
-    /// Nowhere: it only has to be present.
-    Nothing,
+    weight: Option<(usize, &'p WeightPlan)>,
+    first_unit: usize,
 }
 
 impl Task<'_, '_> {
     /// Returns how many bytes it dealt with.
-    fn run(self, gguf: &Gguf, table: &Table) -> Result<usize, Fault> {
-        let to = self.to;
+    fn run<W: Weights>(self, weights: &W, table: &Table) -> Result<usize, W::Fault> {
+        let Task { to, weight, first_unit } = self;
         populate(to);
         let bytes = to.len();
-        let Origin::Weight { weight, first_unit } = self.source else { return Ok(bytes) };
+        let Some((index, weight)) = weight else { return Ok(bytes) };
         match weight.kind {
-            WeightKind::Embedding(matrix) => Source::new(gguf, matrix).copy(first_unit, to)?,
-            WeightKind::Panels(matrix) => Source::new(gguf, matrix).pack(first_unit, to)?,
-            WeightKind::Vector(vector) => {
-                read_vector(gguf, vector, first_unit, bytemuck::cast_slice_mut(to))?;
-            }
-            WeightKind::RopeCos => {
-                table.fill(libm::cos, first_unit, bytemuck::cast_slice_mut(to));
-            }
-            WeightKind::RopeSin => {
-                table.fill(libm::sin, first_unit, bytemuck::cast_slice_mut(to));
-            }
+            WeightKind::RopeCos => table.fill(libm::cos, first_unit, bytemuck::cast_slice_mut(to)),
+            WeightKind::RopeSin => table.fill(libm::sin, first_unit, bytemuck::cast_slice_mut(to)),
+            _ => weights.fill(index, weight, first_unit, to)?,
         }
         Ok(bytes)
     }
-}
-
-/// The smallest piece of a weight that can be filled by itself: 16 rows of a matrix, a value of a
-/// vector, a row of a table.
-fn unit_bytes(gguf: &Gguf, weight: &WeightPlan, table: &Table) -> usize {
-    match weight.kind {
-        WeightKind::Embedding(matrix) => Source::new(gguf, matrix).group_bytes(),
-        WeightKind::Panels(matrix) => Source::new(gguf, matrix).panel_bytes(),
-        WeightKind::Vector(_) => size_of::<f32>(),
-        WeightKind::RopeCos | WeightKind::RopeSin => table.row_bytes(),
-    }
-}
-
-/// Which tensor a weight comes from; none for a table.
-fn tensor(weight: &WeightPlan) -> Option<usize> {
-    match weight.kind {
-        WeightKind::Embedding(matrix) | WeightKind::Panels(matrix) => Some(matrix.tensor),
-        WeightKind::Vector(vector) => Some(vector.tensor),
-        WeightKind::RopeCos | WeightKind::RopeSin => None,
-    }
-}
-
-fn not_finite(gguf: &Gguf, tensor: usize, row: usize) -> Fault {
-    Fault::NotFinite { name: gguf.tensors()[tensor].name.clone(), row }
-}
-
-/// The values of a vector from `first` on, decoded.
-fn read_vector(gguf: &Gguf, vector: Vector, first: usize, to: &mut [f32]) -> Result<(), Fault> {
-    let value_bytes = vector.dtype.block_bytes();
-    let bytes = gguf.data(&gguf.tensors()[vector.tensor]);
-    let bytes = &bytes[first * value_bytes..][..to.len() * value_bytes];
-    // A float's block is one value, which is what a vector's rows are.
-    if let Some(index) = first_nonfinite(vector.dtype, bytes) {
-        return Err(not_finite(gguf, vector.tensor, first + index));
-    }
-    decode_row(vector.dtype, bytes, to);
-    Ok(())
 }

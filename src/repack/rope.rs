@@ -1,6 +1,6 @@
 //! The rotary tables.
 
-use super::read_vector;
+use super::tensors::read_vector;
 use crate::gguf::Gguf;
 use crate::model::{Fault, Model};
 

@@ -2,8 +2,8 @@
 //!
 //! `dtype`, `decode` and `pack` know the formats; `gemm` multiplies packed panels; `ops` are the
 //! float operators; `isa` and `table` are the instruction sets and the choice among them;
-//! `peak` measures what they can do. Nothing here allocates. Unsafe code is confined to intrinsics, the shims in `table` and the control
-//! word in `float_env`.
+//! `peak` measures what they can do. Nothing here allocates. Unsafe code is confined to
+//! intrinsics, the shims in `table` and the control word in `float_env`.
 
 pub mod decode;
 pub mod dtype;

@@ -1,10 +1,11 @@
 //! The quantized GEMM: one panel of 16 weight rows against all tokens.
 //!
 //! For each super-block of 256 weights the panel's two groups of 8 rows are unpacked once into a
-//! tile of unsigned bytes that stays in L1; all tokens stream past it, [`Isa::TOKEN_TILE`] at a time.
-//! Lanes are rows, so no sum runs across a register. Everything inside a super-block is integer
-//! (K-quants) or integer per 32 weights (types with one scale per 32), so exact; the f32 part is a
-//! fused multiply-add or two in a fixed order. The result does not depend on the instruction set.
+//! tile of unsigned bytes that stays in L1; all tokens stream past it, [`Isa::TOKEN_TILE`] at a
+//! time. Lanes are rows, so no sum runs across a register. Everything inside a super-block is
+//! integer (K-quants) or integer per 32 weights (types with one scale per 32), so exact; the f32
+//! part is `out += dx * (d * codes - m * sum)`, a multiply and two fused multiply-adds in that
+//! order. The result does not depend on the instruction set.
 
 mod float;
 mod multiply;
