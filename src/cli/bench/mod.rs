@@ -133,6 +133,7 @@ impl Bench {
     fn model_flags(&self) -> ModelFlags {
         let largest = self.threads.as_ref().and_then(|threads| threads.0.iter().copied().max());
         ModelFlags {
+            packed_cache: None,
             model: self.model.clone(),
             threads: largest,
             cpus: self.cpus.clone(),
