@@ -43,7 +43,8 @@ fn load(path: &Path, threads: usize) -> (Region, usize) {
     let limits = Limits { rows: 148, wanted: 32, guidance: false, logits: true, threads };
     let plan = Plan::new(&model, limits).unwrap();
     let mut region = Region::reserve(plan.total_bytes, &MEMORY).unwrap();
-    repack::fill(&file, &model, &plan, &mut region, threads, &mut |_| ()).unwrap();
+    let threads = repack::Threads { count: threads, enter: &|_| () };
+    repack::fill(&file, &model, &plan, &mut region, &threads, &mut |_| ()).unwrap();
     (region, plan.fixed_bytes)
 }
 

@@ -6,7 +6,7 @@ mod common;
 
 use common::{Noise, say_hash};
 use criterion::{Criterion, Throughput};
-use dllm_rt::sample::stats::{peak, weight_sum};
+use dllm_rt::sample::stats::{row, weights};
 use std::hint::black_box;
 
 fn measure(c: &mut Criterion, small: bool) {
@@ -15,16 +15,18 @@ fn measure(c: &mut Criterion, small: bool) {
         let logits: Vec<f32> = Noise(13).floats(vocab).iter().map(|x| 20.0 * x).collect();
         let mut group = c.benchmark_group("row statistics");
         group.throughput(Throughput::Elements(vocab as u64));
-        group.bench_function(format!("best token of {vocab}"), |b| {
-            b.iter(|| peak(black_box(&logits)))
-        });
-        let best = peak(&logits);
-        group.bench_function(format!("sum of exponentials of {vocab}"), |b| {
-            b.iter(|| weight_sum(black_box(&logits), best.logit, 1.0))
-        });
-        let sum = weight_sum(&logits, best.logit, 1.0);
-        let result = [&best.token.to_le_bytes()[..], &sum.to_le_bytes()].concat();
-        say_hash(&format!("row statistics of {vocab}"), &result);
+        for kernels in common::kernels(small) {
+            let name = kernels.name();
+            group.bench_function(format!("statistics of {vocab}, {name}"), |b| {
+                b.iter(|| row(kernels, black_box(&logits)))
+            });
+            let best = row(kernels, &logits);
+            let weigh = || -> f64 { weights(kernels, &logits, best.peak.logit, 0.7).sum() };
+            group.bench_function(format!("weights of {vocab}, {name}"), |b| b.iter(weigh));
+            let numbers = [best.sum, weigh(), f64::from(best.peak.token)];
+            let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+            say_hash(&format!("row statistics of {vocab}, {name}"), &bytes);
+        }
     }
 }
 
