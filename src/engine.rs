@@ -15,8 +15,9 @@ use crate::device::Device;
 use crate::error::Error;
 use crate::gguf::Gguf;
 use crate::model::{Config, Model};
-use crate::plan::{CHOICE_BYTES, Limits, Plan, Ports};
+use crate::plan::{CHOICE_BYTES, Limits, Plan, Ports, RECORD_BYTES};
 use crate::sample::Choice;
+use crate::sample::stats::Record;
 use crate::step::{self, Job, Program};
 use crate::team::{self, Report, Team};
 use dllm_arena::{Leader, Region, Sealing, Step, Worker};
@@ -25,6 +26,7 @@ use names::OperatorNames;
 use std::sync::Arc;
 
 const _: () = assert!(size_of::<Choice>() == CHOICE_BYTES);
+const _: () = assert!(size_of::<Record>() == RECORD_BYTES);
 
 /// A model in its arena with its threads. Everything was allocated by [`Engine::load`].
 pub struct Engine {

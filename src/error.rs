@@ -1,6 +1,6 @@
 //! Everything that can go wrong at load or request time. A step on the CPU cannot fail.
 
-use crate::{denoise, gguf, model, packed, plan, vocab};
+use crate::{denoise, gguf, model, packed, plan, synth, vocab};
 use dllm_arena::region::ReserveError;
 use std::fmt;
 
@@ -15,6 +15,8 @@ pub enum Error {
     Vocab(vocab::Fault),
     /// The limits cannot be planned for.
     Plan(plan::Fault),
+    /// No synthetic file of these sizes can be made.
+    Synth(synth::Fault),
     /// The request cannot be run.
     Request(denoise::Fault),
     /// The arena does not fit, or the system refuses it.
@@ -46,6 +48,8 @@ pub enum Error {
     },
     /// Guidance was not planned for.
     GuidanceNotPlanned,
+    /// A pass or a request that needs whole rows of logits, for which the limits leave no room.
+    LogitsNotPlanned,
     /// A token beyond the vocabulary.
     Token {
         /// Where.
@@ -80,6 +84,7 @@ impl fmt::Display for Error {
             Error::Model(fault) => fault.fmt(f),
             Error::Vocab(fault) => fault.fmt(f),
             Error::Plan(fault) => fault.fmt(f),
+            Error::Synth(fault) => fault.fmt(f),
             Error::Request(fault) => fault.fmt(f),
             Error::Reserve(error) => error.fmt(f),
             Error::PackedFolder(fault) => fault.fmt(f),
@@ -97,6 +102,11 @@ impl fmt::Display for Error {
             Error::GuidanceNotPlanned => {
                 write!(f, "guidance needs a second set of logits, which was not planned")
             }
+            Error::LogitsNotPlanned => write!(
+                f,
+                "whole rows of logits are needed, which were not planned: allow for them in the \
+                 limits (`logits`)"
+            ),
             Error::Token { position, token, vocab } => {
                 write!(f, "token {token} at position {position}: the vocabulary has {vocab} tokens")
             }
@@ -141,5 +151,6 @@ macro_rules! from {
 
 from!(
     gguf::Fault => Gguf, model::Fault => Model, vocab::Fault => Vocab, plan::Fault => Plan,
-    denoise::Fault => Request, ReserveError => Reserve, packed::FolderFault => PackedFolder
+    synth::Fault => Synth, denoise::Fault => Request, ReserveError => Reserve,
+    packed::FolderFault => PackedFolder
 );

@@ -13,6 +13,7 @@ pub mod plan;
 pub mod repack;
 pub mod sample;
 pub mod step;
+pub mod synth;
 pub mod team;
 pub mod vocab;
 

@@ -8,8 +8,8 @@ mod items;
 mod operators;
 mod weights;
 
-pub use buffers::{Act, Buffer, CHOICE_BYTES, Ports, Quantized, Slot};
-pub use operators::{Count, KEY_ITEM, Op, OpKind, Part, Split, stage};
+pub use buffers::{Act, Buffer, CHOICE_BYTES, Ports, Quantized, RECORD_BYTES, Slot};
+pub use operators::{Count, GROUP_PANELS, KEY_ITEM, Op, OpKind, Part, Split, stage};
 pub use weights::{MatrixPlan, WeightKind, WeightPlan};
 
 use crate::model::Model;
@@ -32,7 +32,11 @@ pub struct Limits {
     pub rows: usize,
     /// Most logit rows of one forward pass.
     pub wanted: usize,
-    /// Whether classifier-free guidance may be used: a second set of logits.
+    /// Whether whole rows of logits may be asked for: by a caller, or by a request whose rule
+    /// [needs them](crate::sample::Rule::needs_logits). Without, a step keeps statistics of them
+    /// alone, a tenth of their `wanted x vocabulary x 4` bytes.
+    pub logits: bool,
+    /// Whether classifier-free guidance may be used: a second set of logits. Implies `logits`.
     pub guidance: bool,
     /// Worker threads, the caller's included.
     pub threads: usize,
@@ -70,7 +74,7 @@ impl std::error::Error for Fault {}
 /// Everything that has to be known before a byte is loaded.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The limits it was made for, `wanted` clamped to `rows`.
+    /// The limits it was made for, `wanted` clamped to `rows`, `logits` where guidance implies it.
     pub limits: Limits,
     /// Row capacity of the buffers: `limits.rows` rounded up.
     pub row_capacity: usize,
@@ -126,5 +130,5 @@ fn checked(limits: Limits) -> Result<Limits, Fault> {
             return Err(Fault::Limit { name, asked, max });
         }
     }
-    Ok(Limits { wanted, ..limits })
+    Ok(Limits { wanted, logits: limits.logits || limits.guidance, ..limits })
 }

@@ -5,12 +5,13 @@
 //! otherwise, and nothing can fail.
 
 mod attention;
+mod choose;
 mod project;
 mod rows;
 
 use crate::model::Config;
 use crate::plan::{Count, Op, OpKind, Plan, WeightKind};
-use crate::sample::{self, Rule};
+use crate::sample::Rule;
 use crate::team::Report;
 use dllm_arena::count::{thread_counts, thread_usage};
 use dllm_arena::{Phase, Span, Step};
@@ -29,6 +30,8 @@ pub struct Job {
     pub guide: bool,
     /// How logits become choices, and the step's number for random ones.
     pub sampling: Option<(Rule, u32)>,
+    /// Whether whole rows of logits are stored, instead of statistics for a rule that is greedy.
+    pub logits: bool,
     /// Whether to count what workers do that they should not; it costs two system calls a worker.
     pub count: bool,
     /// Index of the last operator of the pass.
@@ -98,9 +101,15 @@ impl Program {
             OpKind::GateUp { x, gate, up, out } => {
                 project::gate_up(self, phase, rows, x, (gate, up), *out);
             }
-            OpKind::LmHead { x, matrix, logits, guide } => {
-                let out = if job.guide { guide.unwrap_or(*logits) } else { *logits };
-                project::lm_head(self, phase, rows, x, matrix, out);
+            OpKind::LmHead { x, matrix, records, logits, guide } => {
+                let rows_out = if job.guide { guide } else { logits }.filter(|_| job.logits);
+                match (rows_out, &job.sampling) {
+                    (Some(out), _) => project::lm_head(self, phase, rows, x, matrix, out),
+                    (None, Some((rule, _))) => {
+                        project::lm_head_records(self, phase, rows, x, (matrix, *records), rule);
+                    }
+                    (None, None) => unreachable!("a pass stores logits or makes choices"),
+                }
             }
             OpKind::RopeKeys { k, k_transposed } => {
                 attention::rope_keys(self, phase, rows, *k, *k_transposed);
@@ -114,32 +123,29 @@ impl Program {
                 };
                 attention::attend(self, phase, (rows, job.rows), &inputs, *out);
             }
-            OpKind::Choose { .. } => self.choose(phase, &op.kind, job),
+            OpKind::Choose { records, logits, guide, choices, positions } => {
+                let Some((rule, step)) = &job.sampling else { return };
+                let positions: &[u32] = phase.read(*positions);
+                let chooser = choose::Chooser {
+                    program: self,
+                    phase,
+                    rule,
+                    step: *step,
+                    positions,
+                    count: job.chosen,
+                    choices: *choices,
+                };
+                match logits.filter(|_| job.logits) {
+                    Some(logits) => chooser.from_logits(logits, *guide),
+                    None => chooser.from_records(*records),
+                }
+            }
         }
     }
 
     /// This worker's part of the operator's one scratch buffer.
     fn scratch<'p, T: bytemuck::Pod>(&self, phase: &'p Phase<'_>) -> &'p mut [T] {
         phase.scratch(self.ops[phase.index()].access.scratch[0])
-    }
-
-    fn choose(&self, phase: &Phase<'_>, kind: &OpKind, job: &Job) {
-        let OpKind::Choose { logits, guide, choices, positions } = kind else { return };
-        let Some((rule, step)) = &job.sampling else { return };
-        let positions: &[u32] = phase.read(*positions);
-        let guided = guide.filter(|_| rule.cfg_scale > 0.0);
-        let guide: Option<&[f32]> = guided.map(|slot| phase.read(slot));
-        let order = self.scratch::<u32>(phase);
-        let vocab = self.config.vocab;
-        while let Some(item) = phase.claim(job.chosen) {
-            let row = item.index();
-            let logits = item.write::<f32>(*logits).into_only();
-            let guide = guide.map(|g| &g[row * logits.len()..][..vocab]);
-            let scratch = &mut order[..sample::scratch_len(rule, vocab)];
-            let logits = &mut logits[..vocab];
-            let choice = sample::choose(rule, *step, positions[row], logits, guide, scratch);
-            item.write(*choices).into_only()[0] = choice;
-        }
     }
 }
 

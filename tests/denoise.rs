@@ -1,4 +1,5 @@
 //! Schedules over made-up logits: what every run must keep to, whatever its settings.
+use dllm_cpu::Kernels;
 use dllm_rt::denoise::{Canvas, ModelFacts, Schedule, Settings};
 use dllm_rt::sample::rng::{Stream, draw};
 use dllm_rt::sample::{Algorithm, Choice, Kind, choose, scratch_len};
@@ -37,10 +38,12 @@ fn answer(canvas: &mut Canvas) -> Vec<Choice> {
     let base = canvas.unconditional_ids().to_vec();
     let step = canvas.step_index();
     let mut scratch = vec![0; scratch_len(&rule, VOCAB as usize)];
+    let kernels = Kernels::best().unwrap();
     let one = |want: &dllm_rt::denoise::Wanted| {
         let mut row = logits(&ids, want.row);
         let base_row = (!base.is_empty()).then(|| logits(&base, want.row));
-        choose(&rule, step, want.position, &mut row, base_row.as_deref(), &mut scratch)
+        let base = base_row.as_deref();
+        choose(kernels, &rule, step, want.position, &mut row, base, &mut scratch)
     };
     canvas.plan_step().iter().map(one).collect()
 }

@@ -3,6 +3,7 @@
 #[path = "common/models.rs"]
 mod models;
 
+use dllm_cpu::Kernels;
 use dllm_rt::denoise::{Canvas, Settings, Wanted};
 use dllm_rt::sample::{self, Choice};
 use dllm_rt::{Engine, Limits, Schedule};
@@ -17,7 +18,7 @@ fn logits(engine: &mut Engine, ids: &[u32], wanted: &[Wanted]) -> Vec<Vec<f32>> 
 fn a_guided_step_is_two_passes_put_together() {
     for threads in [1, 2] {
         // So few rows of logits that, were they not kept, the second pass would reach them.
-        let limits = Limits { rows: 96, wanted: 12, guidance: true, threads };
+        let limits = Limits { rows: 96, wanted: 12, logits: true, guidance: true, threads };
         let mut engine = models::load_within(models::LLADA, limits, None);
         let base = Settings { gen_length: 24, block_length: Some(8), ..Settings::default() };
         for (cfg_scale, temperature) in [(0.5, 0.0), (3.0, 0.0), (1.5, 0.8)] {
@@ -43,9 +44,10 @@ fn step_by_hand(engine: &mut Engine, canvas: &mut Canvas) {
     let wanted = canvas.plan_step().to_vec();
     let without_prompt = logits(engine, canvas.unconditional_ids(), &wanted);
     let mut with_prompt = logits(engine, canvas.ids(), &wanted);
+    let kernels = Kernels::best().unwrap();
     let choose = |(i, w): (usize, &Wanted)| -> Choice {
-        let row = &mut with_prompt[i];
-        sample::choose(&rule, step, w.position, row, Some(&without_prompt[i]), &mut [])
+        let (row, other) = (&mut with_prompt[i], Some(&without_prompt[i][..]));
+        sample::choose(kernels, &rule, step, w.position, row, other, &mut [])
     };
     let choices: Vec<Choice> = wanted.iter().enumerate().map(choose).collect();
     canvas.commit(&choices);

@@ -1,6 +1,7 @@
 //! The reference's schedules, step by step: given the logits a model would have returned, the
 //! canvas after every step must be the reference's. The logits lie on a grid of 1/4, so ties are
 //! exact and tell whether they are broken as they should be.
+use dllm_cpu::Kernels;
 use dllm_rt::denoise::{Canvas, ModelFacts, Schedule, Settings};
 use dllm_rt::sample::{Choice, Kind, choose, scratch_len};
 use serde::Deserialize;
@@ -71,7 +72,9 @@ fn choices(canvas: &mut Canvas, step: &Step) -> Vec<Choice> {
         let unconditional = step.uncond_logits.as_ref().map(|rows| &rows[row][..]);
         let mut scratch = vec![0; scratch_len(&rule, logits.len())];
         let scratch = &mut scratch;
-        let choice = choose(&rule, index, want.position, &mut logits, unconditional, scratch);
+        let kernels = Kernels::best().unwrap();
+        let choice =
+            choose(kernels, &rule, index, want.position, &mut logits, unconditional, scratch);
         choices.push(choice);
     }
     choices

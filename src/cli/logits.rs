@@ -55,8 +55,13 @@ pub fn run(command: &Logits) -> Result<End, Failure> {
     let mut wanted = rows.clone();
     wanted.sort_unstable();
     wanted.dedup();
-    let threads = flags.threads();
-    let limits = Limits { rows: ids.len(), wanted: wanted.len(), guidance: false, threads };
+    let limits = Limits {
+        rows: ids.len(),
+        wanted: wanted.len(),
+        logits: true,
+        guidance: false,
+        threads: flags.threads(),
+    };
     let mut engine = session::load(&gguf, limits, &options, &flags)?;
     let logits: Vec<&[f32]> = engine.logits(ids, &wanted)?.rows().collect();
     // Every row asked for is among the wanted ones.
@@ -77,6 +82,8 @@ pub fn run(command: &Logits) -> Result<End, Failure> {
 
 /// Refuses before anything is loaded what the engine would refuse after it.
 fn check(ids: &[u32], rows: &[u32], config: &Config) -> Result<(), Failure> {
+    // The logits of such a model mean something under a causal mask only.
+    config.architecture.check_generates()?;
     session::check_context(ids.len(), config)?;
     let vocab = config.vocab;
     if let Some(position) = ids.iter().position(|id| *id as usize >= vocab) {

@@ -7,8 +7,7 @@ use crate::cli::failure::Failure;
 use crate::cli::{End, flags, output, session};
 use argh::FromArgs;
 use dllm_rt::denoise::Settings;
-use dllm_rt::model::{Architecture, Config};
-use dllm_rt::sample::Kind;
+use dllm_rt::model::Config;
 use dllm_rt::team::cpus;
 use dllm_rt::{Limits, Model, Plan, Schedule, gguf};
 
@@ -38,7 +37,10 @@ pub struct PlanCommand {
     /// most logit rows of a pass (default: what a step of such a generation wants)
     #[argh(option, arg_name = "n")]
     wanted: Option<usize>,
-    /// plan for classifier-free guidance
+    /// plan for whole rows of logits (default: where the model's default settings need them)
+    #[argh(switch)]
+    logits: bool,
+    /// plan for classifier-free guidance, which needs them twice
     #[argh(switch)]
     guidance: bool,
     /// worker threads (default: the physical cores that may be used)
@@ -69,10 +71,7 @@ pub fn run(command: &PlanCommand) -> Result<End, Failure> {
 
 /// The limits asked for, or those of the generation described.
 fn limits(command: &PlanCommand, config: &Config) -> Result<Limits, Failure> {
-    let kind = match config.architecture {
-        Architecture::Llada => Kind::Llada,
-        Architecture::Dream => Kind::Dream,
-    };
+    let kind = session::kind(config.architecture);
     let default = Settings::default();
     let settings = Settings {
         gen_length: command.max_tokens.unwrap_or(default.gen_length),
@@ -93,6 +92,7 @@ fn limits(command: &PlanCommand, config: &Config) -> Result<Limits, Failure> {
     Ok(Limits {
         rows,
         wanted: command.wanted.unwrap_or_else(|| schedule.wanted_max(0).max(1)),
+        logits: command.logits || schedule.needs_logits(),
         guidance: command.guidance,
         threads: command.threads.unwrap_or_else(cpus::physical_count),
     })

@@ -29,10 +29,12 @@ impl Session {
     /// Opens the model at `path` and reads its metadata.
     ///
     /// # Errors
-    /// Whatever is wrong with the file; no mask token; a tokenizer of another model.
+    /// Whatever is wrong with the file; no mask token; a tokenizer of another model;
+    /// an architecture that generates nothing.
     pub fn open(path: &Path, mask_token: Option<u32>) -> Result<Session, Failure> {
         let gguf = gguf::open(path)?;
         let config = Model::from_gguf(&gguf)?.config;
+        config.architecture.check_generates()?;
         let vocab = vocab(&gguf)?;
         let (tokens, rows) = (vocab.token_count(), config.vocab);
         if tokens > rows {
@@ -62,15 +64,21 @@ impl Session {
 
     /// The loop that the model was trained for.
     pub fn kind(&self) -> Kind {
-        match self.config.architecture {
-            Architecture::Llada => Kind::Llada,
-            Architecture::Dream => Kind::Dream,
-        }
+        kind(self.config.architecture)
     }
 
     /// Whether the token ends a text or a turn.
     pub fn is_end(&self, id: u32) -> bool {
         self.facts.end_of_text.contains(&id) || self.facts.end_of_turn.contains(&id)
+    }
+}
+
+/// The loop that models of an architecture were trained for; LLaDA's for those that generate
+/// nothing, whose plans alone ask.
+pub fn kind(architecture: Architecture) -> Kind {
+    match architecture {
+        Architecture::Llada | Architecture::Llama => Kind::Llada,
+        Architecture::Dream => Kind::Dream,
     }
 }
 

@@ -336,16 +336,6 @@ fn rule(schedule: &Schedule, facts: &ModelFacts) -> Result<(Rule, TokenSet), Fau
     if refused >= facts.vocab_size as usize {
         return Err(Fault::NothingAllowed);
     }
-    let rule = Rule {
-        algorithm: schedule.algorithm(),
-        temperature: schedule.temperature(),
-        top_p: schedule.top_p(),
-        top_k: schedule.top_k(),
-        mask_token: facts.mask_token,
-        seed: schedule.seed(),
-        cfg_scale: schedule.cfg_scale(),
-        forbidden,
-        distrusted: if schedule.zero_end_confidence() { ends } else { none },
-    };
-    Ok((rule, ends))
+    let distrusted = if schedule.zero_end_confidence() { ends } else { none };
+    Ok((schedule.rule(facts.mask_token, forbidden, distrusted), ends))
 }

@@ -1,6 +1,6 @@
 //! A request's settings: as given, and as checked and completed for a kind of model.
 use super::fault::Fault;
-use crate::sample::{Algorithm, Kind};
+use crate::sample::{Algorithm, Kind, Rule, TokenSet};
 
 /// Longest canvas: eight times the longest context of any model known to load (131,072), and small
 /// enough that counts of positions are exact in `f32`, which the times of Dream's loop need.
@@ -168,6 +168,26 @@ impl Schedule {
     /// Key of the random numbers.
     pub fn seed(&self) -> u64 {
         self.seed
+    }
+
+    /// Whether choosing tokens takes whole rows of logits, rather than statistics of them.
+    pub fn needs_logits(&self) -> bool {
+        self.rule(0, TokenSet::default(), TokenSet::default()).needs_logits()
+    }
+
+    /// How a row of logits becomes a choice, given the tokens that the rule must know.
+    pub(super) fn rule(&self, mask_token: u32, forbidden: TokenSet, distrusted: TokenSet) -> Rule {
+        Rule {
+            algorithm: self.algorithm,
+            temperature: self.temperature,
+            top_p: self.top_p,
+            top_k: self.top_k,
+            mask_token,
+            seed: self.seed,
+            cfg_scale: self.cfg_scale,
+            forbidden,
+            distrusted,
+        }
     }
 
     /// Whether the run ends at the first end token.

@@ -44,7 +44,10 @@ impl Default for Options {
 
 impl Options {
     /// The kernels asked for.
-    pub(super) fn kernels(&self) -> Result<Kernels, Error> {
+    ///
+    /// # Errors
+    /// [`Error::Isa`] where this CPU lacks what the flag or the environment names.
+    pub fn kernels(&self) -> Result<Kernels, Error> {
         let asked = |name: &String| !name.is_empty() && name != "auto";
         let flag = self.isa.clone().filter(asked).map(|name| (name, "--isa"));
         let variable = || std::env::var("DLLM_ISA").ok().filter(asked);

@@ -32,7 +32,8 @@ impl Engine {
     /// Lays out a request. The only allocations of a generation are made here.
     ///
     /// # Errors
-    /// A prompt or schedule that does not fit the model or the limits.
+    /// A prompt or schedule that does not fit the model or the limits; a model that generates
+    /// nothing.
     pub fn canvas(
         &self,
         prompt: &[u32],
@@ -40,6 +41,7 @@ impl Engine {
         facts: &ModelFacts,
     ) -> Result<Canvas, Error> {
         let _env = FloatEnv::enter();
+        self.config.architecture.check_generates()?;
         let (facts_vocab, vocab) = (facts.vocab_size as usize, self.config.vocab);
         if facts_vocab != vocab {
             return Err(Error::Vocabulary { facts_vocab, vocab });
@@ -48,6 +50,9 @@ impl Engine {
         self.check_rows(canvas.ids().len())?;
         if schedule.cfg_scale() > 0.0 && !self.limits.guidance {
             return Err(Error::GuidanceNotPlanned);
+        }
+        if (self.full_logits || canvas.rule().needs_logits()) && !self.limits.logits {
+            return Err(Error::LogitsNotPlanned);
         }
         let holes = prompt.iter().filter(|id| **id == facts.mask_token).count();
         let rows = if self.full_logits { canvas.ids().len() } else { 0 };
@@ -89,8 +94,9 @@ impl Engine {
     /// One forward pass over `ids`: the logits of `rows`, as the model gives them.
     ///
     /// # Errors
-    /// More tokens or rows than planned, or ones out of range.
+    /// More tokens or rows than planned, or ones out of range; limits without logits.
     pub fn logits(&mut self, ids: &[u32], rows: &[u32]) -> Result<Logits<'_>, Error> {
+        let port = self.ports.logits.ok_or(Error::LogitsNotPlanned)?;
         self.check_rows(ids.len())?;
         let vocab = self.config.vocab;
         if let Some(position) = ids.iter().position(|id| *id as usize >= vocab) {
@@ -108,7 +114,7 @@ impl Engine {
         slot[..wanted].copy_from_slice(rows);
         self.pass(ids.len(), (wanted, 0), false, None);
         let stride = vocab.next_multiple_of(PANEL_ROWS);
-        let values = leader(&mut self.leader).slot::<f32>(self.ports.logits);
+        let values = leader(&mut self.leader).slot::<f32>(port);
         Ok(Logits { values: &values[..wanted * stride], vocab, stride })
     }
 
@@ -158,7 +164,8 @@ impl Engine {
     }
 
     /// Computes the logits of every position at each step, as other runtimes do: for comparing
-    /// times, no token changes. The limits must allow as many wanted rows as a canvas has.
+    /// times, no token changes. The limits must allow for logits, and as many wanted rows as a
+    /// canvas has.
     pub fn set_full_logits(&mut self, on: bool) {
         self.full_logits = on;
     }
@@ -174,11 +181,13 @@ impl Engine {
     /// # Panics
     /// See [`Engine::step`].
     fn must_fit(&self, canvas: &Canvas) {
-        let Limits { rows, guidance, .. } = self.limits;
+        let Limits { rows, guidance, logits, .. } = self.limits;
         let (ids, vocab) = (canvas.ids(), self.config.vocab);
         assert!(ids.len() <= rows, "a canvas of {} tokens, {rows} were planned", ids.len());
         assert!(ids.iter().all(|id| (*id as usize) < vocab), "a token beyond {vocab}");
         assert!(guidance || canvas.rule().cfg_scale <= 0.0, "guidance was not planned");
+        let needs_logits = self.full_logits || canvas.rule().needs_logits();
+        assert!(logits || !needs_logits, "whole rows of logits were not planned");
     }
 
     fn check_rows(&self, rows: usize) -> Result<(), Error> {
@@ -238,7 +247,9 @@ impl Engine {
         let ops = if sampling.is_some() { ops } else { ops - 1 };
         let last_op = ops - 1;
         let (count, canary) = (self.counting, self.canary);
-        let job = Job { rows, wanted, chosen, guide, sampling, count, last_op, canary };
+        let greedy = sampling.is_some_and(|(rule, _)| !rule.needs_logits());
+        let logits = self.full_logits || !greedy;
+        let job = Job { rows, wanted, chosen, guide, sampling, logits, count, last_op, canary };
         let Some(team) = &self.team else { unreachable!("the team is there until drop") };
         let stats = &mut self.stats;
         let mut before = Instant::now();

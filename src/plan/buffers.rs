@@ -1,13 +1,13 @@
 //! The buffers that operators write: their sizes, and when their contents matter.
 
-use super::operators::{KEY_ITEM, Op, stage};
+use super::operators::{GROUP_PANELS, KEY_ITEM, Op, stage};
 use super::{Limits, ROW_ITEM};
 use crate::model::Model;
 use dllm_arena::layout::{self, Request};
 use dllm_arena::{ALIGN, Span};
 use dllm_cpu::dtype::{PANEL_ROWS, SUPER_WEIGHTS};
 use dllm_cpu::gemm::{ActivationKind, CODE_WORDS, SUM_WORDS};
-use dllm_cpu::ops::{QUERY_TILE, attention_scratch_floats};
+use dllm_cpu::ops::{GROUP_LOGITS, QUERY_TILE, attention_scratch_floats};
 use std::ops::Range;
 
 /// Index of a buffer in [`super::Plan::buffers`], and of its slot in the arena.
@@ -77,10 +77,12 @@ pub(super) struct Slots {
     pub attended: Slot,
     /// f32 `[rows][ff_width]`: silu(gate) * up.
     pub hidden: Slot,
-    /// f32 `[wanted][vocabulary, rounded up to 16]`
-    pub logits: Slot,
+    /// f32 `[wanted][vocabulary, rounded up to 16]`, where whole rows may be wanted.
+    pub logits: Option<Slot>,
     /// The same without the prompt, for guidance.
     pub guide: Option<Slot>,
+    /// `[vocabulary / 64, rounded up][wanted]` statistics of logits, [`RECORD_BYTES`] each.
+    pub records: Slot,
     /// `[wanted]` choices of the sampler.
     pub choices: Slot,
     /// Normalized rows, quantized.
@@ -89,14 +91,14 @@ pub(super) struct Slots {
     pub attended_act: Act,
     /// The hidden rows, quantized.
     pub hidden_act: Act,
-    /// Per worker: `[2][rows][16]` f32, the tiles of a matrix multiplication.
+    /// Per worker: f32 `[2][rows][16]` or `[4][wanted][16]`, the tiles of matrix multiplications.
     pub tile: Slot,
     /// Per worker: f32, one row.
     pub row: Slot,
     /// Per worker: f32, what attention needs.
     pub attention: Slot,
-    /// Per worker: u32 `[vocabulary]`, the sampler's order of tokens.
-    pub order: Slot,
+    /// Per worker: u32 `[vocabulary]`, the sampler's order of tokens, where whole rows are wanted.
+    pub order: Option<Slot>,
 }
 
 /// What a caller fills before a step (the first three) and reads after it.
@@ -108,8 +110,8 @@ pub struct Ports {
     pub wanted: Slot,
     /// u32 `[wanted]`: the position that each of them decides.
     pub positions: Slot,
-    /// f32 `[wanted][vocabulary, rounded up to 16]`
-    pub logits: Slot,
+    /// f32 `[wanted][vocabulary, rounded up to 16]`, if the limits allow for whole rows.
+    pub logits: Option<Slot>,
     /// `[wanted]` choices, [`CHOICE_BYTES`] each.
     pub choices: Slot,
 }
@@ -252,24 +254,35 @@ fn slots(model: &Model, limits: Limits, wanted: usize, list: &mut List) -> Slots
         k_transposed: list.floats("k.transposed", rows, config.kv_heads * config.head_width),
         attended,
         hidden,
-        logits: list.floats("logits", wanted, vocab),
+        logits: limits.logits.then(|| list.floats("logits", wanted, vocab)),
         guide: limits.guidance.then(|| list.floats("logits.guide", wanted, vocab)),
+        records: list.push("records", &[vocab.div_ceil(GROUP_LOGITS), record_row_bytes(wanted)]),
         choices: list.push("choices", &[wanted, CHOICE_BYTES]),
         norm,
         attended_act,
         hidden_act,
-        tile: list.per_worker("scratch.tile", 2 * rows * PANEL_ROWS),
+        tile: list.per_worker("scratch.tile", PANEL_ROWS * (2 * rows).max(GROUP_PANELS * wanted)),
         row: list.per_worker("scratch.row", config.width.max(KEY_ITEM * config.head_width)),
         attention: {
             let tiles = 2 * QUERY_TILE * config.head_width;
             list.per_worker("scratch.attention", tiles + attention_scratch_floats())
         },
-        order: list.per_worker("scratch.order", config.vocab),
+        order: limits.logits.then(|| list.per_worker("scratch.order", config.vocab)),
     }
 }
 
 /// Bytes of one choice of the sampler (`sample::Choice`; the engine asserts it).
 pub const CHOICE_BYTES: usize = 16;
+/// Bytes of the statistics of a group of logits (`sample::Record`; the engine asserts it).
+pub const RECORD_BYTES: usize = 24;
+/// Records that fill whole cache lines, three of them.
+const RECORDS_ALIGN: usize = 8;
+
+/// Bytes of one group's records of all `wanted` rows: whole cache lines, so that no two workers
+/// write one.
+pub(super) fn record_row_bytes(wanted: usize) -> usize {
+    wanted.next_multiple_of(RECORDS_ALIGN).saturating_mul(RECORD_BYTES)
+}
 
 /// The forms of activations that any layer's matrices need.
 struct Kinds {

@@ -1,6 +1,6 @@
 //! How many work items an operator has.
 
-use super::{Count, KEY_ITEM, Op, OpKind, Plan, ROW_ITEM};
+use super::{Count, GROUP_PANELS, KEY_ITEM, Op, OpKind, Plan, ROW_ITEM};
 use crate::model::Config;
 use dllm_cpu::ops::QUERY_TILE;
 
@@ -25,7 +25,8 @@ impl Plan {
             OpKind::GateUp { gate, .. } => gate.panels(),
             OpKind::RopeKeys { .. } => config.kv_heads * (self.row_capacity / KEY_ITEM),
             OpKind::Attend { .. } => config.heads * rows.div_ceil(QUERY_TILE),
-            OpKind::LmHead { matrix, .. } => matrix.panels(),
+            OpKind::LmHead { matrix, logits: Some(_), .. } => matrix.panels(),
+            OpKind::LmHead { matrix, .. } => matrix.panels().div_ceil(GROUP_PANELS),
             OpKind::Choose { .. } => rows,
         }
     }

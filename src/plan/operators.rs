@@ -1,13 +1,13 @@
 //! The operators of a forward pass in order, each with what it reads and writes.
 
 use super::ROW_ITEM;
-use super::buffers::{Act, Builder, CHOICE_BYTES, Quantized, Slot};
+use super::buffers::{Act, Builder, CHOICE_BYTES, Quantized, Slot, record_row_bytes};
 use super::weights::{LayerWeights, MatrixPlan, Weights};
 use crate::model::{Matrix, Model};
 use dllm_arena::{Partition, PhaseAccess, Span};
 use dllm_cpu::dtype::{PANEL_ROWS, SUPER_WEIGHTS};
 use dllm_cpu::gemm::{ActivationKind, CODE_WORDS, SUM_WORDS, activation_kind};
-use dllm_cpu::ops::QUERY_TILE;
+use dllm_cpu::ops::{GROUP_LOGITS, QUERY_TILE};
 
 /// Stages of a layer, in order; buffers are live over a range of them. The operators before the
 /// first layer and after the last have stages of their own.
@@ -46,6 +46,9 @@ pub mod stage {
 
 /// Keys of a work item that turns and transposes them: their values fill one cache line.
 pub const KEY_ITEM: usize = 16;
+
+/// Panels of the LM head that make a group of logits, of which statistics are kept.
+pub const GROUP_PANELS: usize = GROUP_LOGITS / PANEL_ROWS;
 
 /// How many rows an operator has in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,21 +166,26 @@ pub enum OpKind {
         /// The wanted ones.
         to: Slot,
     },
-    /// The LM head; `guide` instead of `logits` on a pass without the prompt.
+    /// The LM head. Where a step wants no more, an item is a group of logits, of which it keeps
+    /// statistics; otherwise a panel, whose logits it stores.
     LmHead {
         /// The activations.
         x: Act,
         /// The matrix.
         matrix: MatrixPlan,
+        /// `[vocabulary / 64, rounded up][wanted]` statistics.
+        records: Slot,
         /// f32 `[wanted][vocabulary, rounded up]`
-        logits: Slot,
-        /// The same for guidance.
+        logits: Option<Slot>,
+        /// The same on a pass without the prompt.
         guide: Option<Slot>,
     },
-    /// Logits to choices.
+    /// Logits, or statistics of them, to choices.
     Choose {
+        /// The statistics.
+        records: Slot,
         /// Overwritten on the way.
-        logits: Slot,
+        logits: Option<Slot>,
         /// Logits without the prompt.
         guide: Option<Slot>,
         /// The choices.
@@ -326,26 +334,24 @@ impl List<'_> {
         let kinds = [activation_kind(weights.output.dtype)];
         let place = ("output_norm", stage::OUTPUT_NORM);
         self.norm(place, weights.output_norm, s.x_wanted, count, &kinds);
-        let (matrix, logits, guide) = (weights.output, s.logits, s.guide);
-        let x = narrowed(s.norm, &kinds);
+        let (matrix, x) = (weights.output, narrowed(s.norm, &kinds));
+        let (records, logits, guide) = (s.records, s.logits, s.guide);
+        let groups = matrix.rows.div_ceil(GROUP_LOGITS);
         let columns = panel_items(0, &matrix, self.b.wanted);
-        let writes = [Some(logits), guide].into_iter().flatten().map(|slot| (slot, columns));
-        let access =
-            PhaseAccess { reads: act_slots(x), writes: writes.collect(), scratch: vec![s.tile] };
-        let kind = OpKind::LmHead { x, matrix, logits, guide };
+        let mut writes =
+            vec![(records, Partition::blocks(groups, record_row_bytes(self.b.wanted)))];
+        writes.extend([logits, guide].into_iter().flatten().map(|slot| (slot, columns)));
+        let access = PhaseAccess { reads: act_slots(x), writes, scratch: vec![s.tile] };
+        let kind = OpKind::LmHead { x, matrix, records, logits, guide };
         self.push(("lm_head", stage::LM_HEAD, Split::LmHead), count, kind, access);
         let row_bytes = 4 * matrix.rows.next_multiple_of(PANEL_ROWS);
-        let mut reads = vec![s.positions];
+        let mut reads = vec![s.positions, records];
         reads.extend(guide);
-        let access = PhaseAccess {
-            reads,
-            writes: vec![
-                (logits, Partition::blocks(self.b.wanted, row_bytes)),
-                (s.choices, Partition::blocks(self.b.wanted, CHOICE_BYTES)),
-            ],
-            scratch: vec![s.order],
-        };
-        let kind = OpKind::Choose { logits, guide, choices: s.choices, positions: s.positions };
+        let mut writes = vec![(s.choices, Partition::blocks(self.b.wanted, CHOICE_BYTES))];
+        writes.extend(logits.map(|slot| (slot, Partition::blocks(self.b.wanted, row_bytes))));
+        let access = PhaseAccess { reads, writes, scratch: s.order.into_iter().collect() };
+        let (choices, positions) = (s.choices, s.positions);
+        let kind = OpKind::Choose { records, logits, guide, choices, positions };
         self.push(("choose", stage::CHOOSE, Split::Sampling), count, kind, access);
     }
 

@@ -1,11 +1,12 @@
 //! Dream's choice: temperature, top-p, top-k, softmax; then a draw or the best token.
 use super::rng::{self, Stream};
 use super::stats::{self, Peak};
-use super::sum::ExactSum;
 use super::{Algorithm, Rule, filter};
+use dllm_cpu::Kernels;
 
 /// Token and confidence for a row of clean logits whose largest is finite.
 pub(super) fn choose(
+    kernels: Kernels,
     rule: &Rule,
     step: u32,
     position: u32,
@@ -15,30 +16,33 @@ pub(super) fn choose(
 ) -> (u32, f64) {
     let uniform = || rng::draw_uniform(rule.seed, step, position, Stream::Token);
     if !filter::is_used(rule, logits.len()) {
-        return decide(rule, logits, peak, uniform, 0..logits.len() as u32);
+        let weights = stats::weights(kernels, logits, peak.logit, rule.temperature);
+        return decide(rule, logits, peak, uniform, (0..).zip(weights));
     }
-    let kept = filter::kept(rule, logits, peak.logit, scratch);
+    let kept = filter::kept(kernels, rule, logits, peak.logit, scratch);
     let second = kept.get(1).map(|&token| logits[token as usize]);
     let runner_up = second.unwrap_or(f32::NEG_INFINITY);
-    decide(rule, logits, Peak { runner_up, ..peak }, uniform, kept.iter().copied())
+    let weigh = |&token: &u32| stats::weight(logits[token as usize], peak.logit, rule.temperature);
+    let weighted = kept.iter().map(|token| (*token, weigh(token)));
+    decide(rule, logits, Peak { runner_up, ..peak }, uniform, weighted)
 }
 
-/// Draws from, or takes the best of, the distribution over `tokens`, and measures it.
+/// Draws from, or takes the best of, the distribution over tokens and weights, and measures it.
 fn decide(
     rule: &Rule,
     logits: &[f32],
     peak: Peak,
     uniform: impl FnOnce() -> f64,
-    tokens: impl Iterator<Item = u32> + Clone,
+    weighted: impl Iterator<Item = (u32, f64)> + Clone,
 ) -> (u32, f64) {
-    let weigh = |logit: f32| stats::weight(logit, peak.logit, rule.temperature);
-    let weights = tokens.clone().map(|token| weigh(logits[token as usize]));
-    let total = ExactSum::from_iter(weights.clone()).value();
+    let weights = weighted.clone().map(|(_, weight)| weight);
+    let total = weights.clone().sum::<f64>();
     let token = if rule.temperature > 0.0 {
-        crossing(tokens.zip(weights.clone()), uniform() * total).unwrap_or(peak.token)
+        crossing(weighted, uniform() * total).unwrap_or(peak.token)
     } else {
         peak.token
     };
+    let weigh = |logit: f32| stats::weight(logit, peak.logit, rule.temperature);
     let confidence = match rule.algorithm {
         Algorithm::Entropy => negative_entropy(weights, total),
         Algorithm::TopkMargin => (1.0 - weigh(peak.runner_up)) / total,
@@ -50,15 +54,15 @@ fn decide(
 /// The token at which the running sum of the weights first exceeds `target`; the last of any weight
 /// where rounding keeps the sum from reaching it.
 fn crossing(weighted: impl Iterator<Item = (u32, f64)>, target: f64) -> Option<u32> {
-    let mut sum = ExactSum::default();
+    let mut sum = 0.0;
     let mut last = None;
     for (token, weight) in weighted {
         if weight == 0.0 {
             continue;
         }
-        sum.add(weight);
+        sum += weight;
         last = Some(token);
-        if sum.value() > target {
+        if sum > target {
             break;
         }
     }
@@ -71,5 +75,5 @@ fn negative_entropy(weights: impl Iterator<Item = f64>, total: f64) -> f64 {
         let p = weight / total;
         p * libm::log(p + 1e-10)
     });
-    ExactSum::from_iter(terms).value()
+    terms.sum()
 }

@@ -1,7 +1,7 @@
 //! Top-p and top-k: which tokens of a row stay, likeliest first.
 use super::Rule;
-use super::stats::{weight, weight_sum};
-use super::sum::ExactSum;
+use super::stats::{weight, weights};
+use dllm_cpu::Kernels;
 
 /// Whether the rule drops any token of a row of `vocab`.
 pub(super) fn is_used(rule: &Rule, vocab: usize) -> bool {
@@ -15,6 +15,7 @@ pub(super) fn is_used(rule: &Rule, vocab: usize) -> bool {
 ///
 /// `logits` are clean, `largest` is theirs and finite; `scratch` is as long as `logits`.
 pub(super) fn kept<'s>(
+    kernels: Kernels,
     rule: &Rule,
     logits: &[f32],
     largest: f32,
@@ -22,21 +23,21 @@ pub(super) fn kept<'s>(
 ) -> &'s [u32] {
     let k = rule.top_k as usize;
     if k == 0 || k >= logits.len() {
-        return top_p(rule, logits, largest, scratch);
+        return top_p(kernels, rule, logits, largest, scratch);
     }
     let kept = top_k(k, logits, scratch);
     if rule.top_p >= 1.0 {
         return kept;
     }
-    let total = weight_sum(logits, largest, rule.temperature);
-    let mut mass = Mass { sum: ExactSum::default(), limit: rule.top_p * total };
+    let total: f64 = weights(kernels, logits, largest, rule.temperature).sum();
+    let mut mass = Mass { sum: 0.0, limit: rule.top_p * total };
     let crossing = mass.crossing(rule, logits, largest, kept);
     &kept[..crossing.unwrap_or(kept.len())]
 }
 
 /// The weight of the tokens seen so far, on its way to a limit.
 struct Mass {
-    sum: ExactSum,
+    sum: f64,
     limit: f64,
 }
 
@@ -50,8 +51,8 @@ impl Mass {
         tokens: &[u32],
     ) -> Option<usize> {
         let crosses = |&token: &u32| {
-            self.sum.add(weight(logits[token as usize], largest, rule.temperature));
-            self.sum.value() > self.limit
+            self.sum += weight(logits[token as usize], largest, rule.temperature);
+            self.sum > self.limit
         };
         tokens.iter().position(crosses).map(|index| index + 1)
     }
@@ -62,9 +63,15 @@ const FIRST_SORTED: usize = 64;
 
 /// The likeliest tokens, until their probabilities add up to more than `top_p`; the token that
 /// crosses it stays. Sorts no more of the row than a few times what is kept.
-fn top_p<'s>(rule: &Rule, logits: &[f32], largest: f32, scratch: &'s mut [u32]) -> &'s [u32] {
-    let (pool, total) = pool(rule, logits, largest, scratch);
-    let mut mass = Mass { sum: ExactSum::default(), limit: rule.top_p * total };
+fn top_p<'s>(
+    kernels: Kernels,
+    rule: &Rule,
+    logits: &[f32],
+    largest: f32,
+    scratch: &'s mut [u32],
+) -> &'s [u32] {
+    let (pool, total) = pool(kernels, rule, logits, largest, scratch);
+    let mut mass = Mass { sum: 0.0, limit: rule.top_p * total };
     let order = |a: &u32, b: &u32| by_logit(logits, *a, *b);
     let (mut seen, mut batch) = (0, FIRST_SORTED);
     while seen < pool.len() {
@@ -89,6 +96,7 @@ fn top_p<'s>(rule: &Rule, logits: &[f32], largest: f32, scratch: &'s mut [u32]) 
 /// Tokens of a weight below `(1 - top_p) / vocab` are left out: together they weigh less than
 /// `1 - top_p`, at most that share of the total, so the others exceed `top_p` by themselves.
 fn pool<'s>(
+    kernels: Kernels,
     rule: &Rule,
     logits: &[f32],
     largest: f32,
@@ -96,17 +104,16 @@ fn pool<'s>(
 ) -> (&'s mut [u32], f64) {
     // A tenth of the bound, for rounding.
     let least = 0.1 * (1.0 - rule.top_p) / logits.len() as f64;
-    let mut total = ExactSum::default();
+    let mut total = 0.0;
     let mut count = 0;
-    for (token, &logit) in logits.iter().enumerate() {
-        let weight = weight(logit, largest, rule.temperature);
-        total.add(weight);
+    for (token, weight) in (0..).zip(weights(kernels, logits, largest, rule.temperature)) {
+        total += weight;
         if weight >= least && weight > 0.0 {
-            scratch[count] = token as u32;
+            scratch[count] = token;
             count += 1;
         }
     }
-    (&mut scratch[..count], total.value())
+    (&mut scratch[..count], total)
 }
 
 /// The `k` largest and whatever equals the last of them, sorted.

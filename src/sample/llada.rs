@@ -1,6 +1,6 @@
 //! LLaDA's choice: the best token of the noised logits, and how likely the row itself finds it.
 use super::rng::{self, Stream};
-use super::stats::{self, Peak};
+use super::stats::{self, Peak, Row};
 use super::{Algorithm, Rule};
 
 /// Token and confidence for a row of clean logits whose largest is finite.
@@ -9,20 +9,15 @@ pub(super) fn choose(
     step: u32,
     position: u32,
     logits: &[f32],
-    peak: Peak,
+    row: &Row,
 ) -> (u32, f64) {
-    let token = if rule.temperature > 0.0 {
-        noisiest(rule, step, position, logits, peak)
-    } else {
-        peak.token
-    };
+    let token = noisiest(rule, step, position, logits, row.peak);
     let confidence = if rule.distrusted.contains(token) {
         0.0
     } else if rule.algorithm == Algorithm::Random {
         rng::draw_uniform(rule.seed, step, position, Stream::Confidence)
     } else {
-        let weight = stats::weight(logits[token as usize], peak.logit, 0.0);
-        weight / stats::weight_sum(logits, peak.logit, 0.0)
+        stats::weight(logits[token as usize], row.peak.logit, 0.0) / row.sum
     };
     (token, confidence)
 }
@@ -82,6 +77,7 @@ fn gumbel_bound(bits: u64) -> f64 {
 mod tests {
     use super::*;
     use crate::sample::test_rule;
+    use dllm_cpu::Kernels;
 
     #[test]
     fn the_bound_is_never_below_the_noise() {
@@ -113,7 +109,8 @@ mod tests {
                     f64::from(logits[token as usize]) - heat * (-u.ln()).ln()
                 };
                 let plain = (0..101_u32).max_by(|a, b| score(*a).total_cmp(&score(*b)));
-                let quick = noisiest(&rule, step, 9, &logits, stats::peak(&logits));
+                let peak = stats::row(Kernels::best().unwrap(), &logits).peak;
+                let quick = noisiest(&rule, step, 9, &logits, peak);
                 assert_eq!(Some(quick), plain, "temperature {heat}, step {step}");
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! Worker threads call [`choose`] for many rows of a step at once: nothing here allocates, scratch
 //! comes from the caller, and the result depends on the arguments alone. Exponentials and
-//! logarithms are the `libm` crate's, so the bits are the same on every machine.
+//! logarithms are the kernels' and the `libm` crate's, so the bits are the same on every machine.
 //!
 //! Nothing here knows which position commits; that is `denoise`.
 mod dream;
@@ -11,9 +11,13 @@ mod llada;
 pub mod rng;
 mod rule;
 pub mod stats;
-mod sum;
 
 pub use rule::{ALGORITHMS, Algorithm, Kind, Rule, TOKEN_SET_MAX, TokenSet, UnknownAlgorithm};
+
+use dllm_cpu::Kernels;
+use dllm_cpu::ops::GROUP_LOGITS;
+use rng::Stream;
+use stats::{Record, Row};
 
 /// What a row says: the token for its position and how sure the row is of it. Lies in the arena.
 #[repr(C)]
@@ -48,6 +52,7 @@ pub fn scratch_len(rule: &Rule, vocab: usize) -> usize {
 /// # Panics
 /// Where `scratch` is shorter than [`scratch_len`].
 pub fn choose(
+    kernels: Kernels,
     rule: &Rule,
     step: u32,
     position: u32,
@@ -56,15 +61,53 @@ pub fn choose(
     scratch: &mut [u32],
 ) -> Choice {
     prepare(rule, logits, unconditional);
-    let peak = stats::peak(logits);
-    if peak.logit == f32::NEG_INFINITY {
-        return Choice { confidence: f64::NEG_INFINITY, token: lowest_allowed(rule), pad: 0 };
+    let row = stats::row(kernels, logits);
+    if rule.is_greedy() || row.peak.logit == f32::NEG_INFINITY {
+        return choose_best(rule, step, position, &row);
     }
     let (token, confidence) = match rule.algorithm.kind() {
-        Kind::Llada => llada::choose(rule, step, position, logits, peak),
-        Kind::Dream => dream::choose(rule, step, position, logits, peak, scratch),
+        Kind::Llada => llada::choose(rule, step, position, logits, &row),
+        Kind::Dream => dream::choose(kernels, rule, step, position, logits, row.peak, scratch),
     };
     Choice { confidence, token, pad: 0 }
+}
+
+/// What [`choose`] keeps of the logits of up to 64 tokens from `first` on. They are overwritten:
+/// the mask token and forbidden tokens at minus infinity.
+pub fn record(
+    kernels: Kernels,
+    rule: &Rule,
+    first: u32,
+    logits: &mut [f32; GROUP_LOGITS],
+) -> Record {
+    for token in refused(rule) {
+        let index = token.wrapping_sub(first) as usize;
+        if let Some(logit) = logits.get_mut(index) {
+            *logit = f32::NEG_INFINITY;
+        }
+    }
+    Record::new(kernels, logits, first)
+}
+
+/// As [`choose`], from the statistics of a row alone, for a rule that [is
+/// greedy](Rule::is_greedy): the same token and the same bits of confidence.
+pub fn choose_best(rule: &Rule, step: u32, position: u32, row: &Row) -> Choice {
+    let stats::Peak { logit, token, runner_up } = row.peak;
+    if logit == f32::NEG_INFINITY {
+        return Choice { confidence: f64::NEG_INFINITY, token: lowest_allowed(rule), pad: 0 };
+    }
+    let confidence = match rule.algorithm {
+        _ if rule.distrusted.contains(token) => 0.0,
+        Algorithm::Random => rng::draw_uniform(rule.seed, step, position, Stream::Confidence),
+        Algorithm::TopkMargin => (1.0 - stats::weight(runner_up, logit, 0.0)) / row.sum,
+        _ => 1.0 / row.sum,
+    };
+    Choice { confidence, token, pad: 0 }
+}
+
+/// The tokens that are never chosen.
+fn refused(rule: &Rule) -> impl Iterator<Item = u32> {
+    rule.forbidden.ids().iter().copied().chain([rule.mask_token])
 }
 
 /// Applies guidance and takes out what may not be chosen; no NaN, plus infinity or -0 is left.
@@ -82,7 +125,7 @@ fn prepare(rule: &Rule, logits: &mut [f32], unconditional: Option<&[f32]>) {
         let number = if *logit > f32::NEG_INFINITY { *logit } else { f32::NEG_INFINITY };
         *logit = (if number < f32::MAX { number } else { f32::MAX }) + 0.0;
     }
-    for &token in rule.forbidden.ids().iter().chain([&rule.mask_token]) {
+    for token in refused(rule) {
         if let Some(logit) = logits.get_mut(token as usize) {
             *logit = f32::NEG_INFINITY;
         }
@@ -90,9 +133,8 @@ fn prepare(rule: &Rule, logits: &mut [f32], unconditional: Option<&[f32]>) {
 }
 
 fn lowest_allowed(rule: &Rule) -> u32 {
-    let allowed = |token: &u32| *token != rule.mask_token && !rule.forbidden.contains(*token);
-    // At most TOKEN_SET_MAX + 1 tokens are not allowed.
-    (0..).find(allowed).unwrap_or(0)
+    // At most TOKEN_SET_MAX + 1 tokens are refused.
+    (0..).find(|token| refused(rule).all(|refused| refused != *token)).unwrap_or(0)
 }
 
 /// A rule of plain settings, mask token 0.

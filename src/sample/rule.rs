@@ -181,3 +181,19 @@ pub struct Rule {
     /// Tokens whose choice counts with confidence 0 (LLaDA only), so that they are committed last.
     pub distrusted: TokenSet,
 }
+
+impl Rule {
+    /// Whether the largest logit wins and its confidence follows from the row's statistics: no
+    /// temperature, no filter, and not algorithm `entropy`, whose `ln(p + 1e-10)` does not come
+    /// apart into sums that could be kept instead of the row.
+    pub fn is_greedy(&self) -> bool {
+        let filters = self.top_p < 1.0 || self.top_k > 0;
+        self.temperature == 0.0 && !filters && self.algorithm != Algorithm::Entropy
+    }
+
+    /// Whether [`choose`](super::choose) must see whole rows of logits: unless it is greedy, and
+    /// under guidance.
+    pub fn needs_logits(&self) -> bool {
+        !self.is_greedy() || self.cfg_scale > 0.0
+    }
+}

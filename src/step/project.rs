@@ -4,11 +4,13 @@
 //! all of K; from there to the item's columns of the output, a cache line a token.
 
 use super::Program;
-use crate::plan::{Act, MatrixPlan, Part, Quantized, Slot};
+use crate::plan::{Act, GROUP_PANELS, MatrixPlan, Part, Quantized, Slot};
+use crate::sample::stats::Record;
+use crate::sample::{self, Rule};
 use dllm_arena::{Phase, Span, View};
 use dllm_cpu::dtype::PANEL_ROWS;
 use dllm_cpu::gemm::{ActivationKind, Activations, GemmPanelF32, activation_kind, multiply_panel};
-use dllm_cpu::ops::SiluMul;
+use dllm_cpu::ops::{GROUP_LOGITS, SiluMul};
 
 pub(super) fn project(
     program: &Program,
@@ -62,6 +64,40 @@ pub(super) fn lm_head(
     while let Some(item) = phase.claim(matrix.panels()) {
         inputs.multiply(matrix, item.index(), tile);
         store(item.write(out), tile, false);
+    }
+}
+
+/// Statistics of the logits of [`GROUP_PANELS`] panels an item; no logits are stored.
+pub(super) fn lm_head_records(
+    program: &Program,
+    phase: &Phase<'_>,
+    rows: usize,
+    x: &Act,
+    (matrix, records): (&MatrixPlan, Slot),
+    rule: &Rule,
+) {
+    let inputs = Inputs::new(program, phase, rows, x);
+    let tile_floats = rows * PANEL_ROWS;
+    let tiles = &mut program.scratch::<f32>(phase)[..GROUP_PANELS * tile_floats];
+    while let Some(item) = phase.claim(matrix.panels().div_ceil(GROUP_PANELS)) {
+        let first = item.index() * GROUP_PANELS;
+        let panels = first..matrix.panels().min(first + GROUP_PANELS);
+        for (panel, tile) in panels.zip(tiles.chunks_exact_mut(tile_floats)) {
+            inputs.multiply(matrix, panel, tile);
+        }
+        let first = first * PANEL_ROWS;
+        let count = (matrix.rows - first).min(GROUP_LOGITS);
+        let records = item.write::<Record>(records).into_only();
+        for (row, record) in records.iter_mut().take(rows).enumerate() {
+            let mut logits = [f32::NEG_INFINITY; GROUP_LOGITS];
+            for (to, tile) in logits.chunks_exact_mut(PANEL_ROWS).zip(tiles.chunks(tile_floats)) {
+                to.copy_from_slice(&tile[row * PANEL_ROWS..][..PANEL_ROWS]);
+            }
+            // A padded panel has rows, and a last group panels, that are no token's.
+            logits[count..].fill(f32::NEG_INFINITY);
+            // Tokens are numbered with 32 bits, in files too.
+            *record = sample::record(program.kernels, rule, first as u32, &mut logits);
+        }
     }
 }
 

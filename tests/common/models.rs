@@ -26,7 +26,7 @@ pub fn open(name: &str) -> Gguf {
 }
 
 pub fn load(name: &str, threads: usize, isa: Option<&str>) -> Engine {
-    load_within(name, Limits { rows: 96, wanted: 96, guidance: true, threads }, isa)
+    load_within(name, Limits { rows: 96, wanted: 96, logits: true, guidance: true, threads }, isa)
 }
 
 pub fn load_within(name: &str, limits: Limits, isa: Option<&str>) -> Engine {
@@ -36,7 +36,7 @@ pub fn load_within(name: &str, limits: Limits, isa: Option<&str>) -> Engine {
 
 pub fn kind(engine: &Engine) -> Kind {
     match engine.config().architecture {
-        Architecture::Llada => Kind::Llada,
+        Architecture::Llada | Architecture::Llama => Kind::Llada,
         Architecture::Dream => Kind::Dream,
     }
 }

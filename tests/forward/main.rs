@@ -3,7 +3,8 @@
 //! decoding of tensors, which has tests of its own.
 //!
 //! `blocks` makes the weights, `model` the files, `oracle` the expected logits; `features` has the
-//! cases, `power` shows that errors would be noticed, `same` compares bits with bits.
+//! cases, `power` shows that errors would be noticed, `same` and `statistics` compare
+//! bits with bits.
 
 mod blocks;
 #[path = "../common/mod.rs"]
@@ -13,6 +14,7 @@ mod model;
 mod oracle;
 mod power;
 mod same;
+mod statistics;
 
 use dllm_rt::gguf::Gguf;
 use dllm_rt::{Engine, Limits, Options};
@@ -48,7 +50,7 @@ fn load(model: &TestModel, rows: usize, threads: usize, isa: Option<&str>) -> En
 }
 
 fn load_gguf(file: &Gguf, rows: usize, threads: usize, isa: Option<&str>) -> Engine {
-    let limits = Limits { rows, wanted: rows, guidance: false, threads };
+    let limits = Limits { rows, wanted: rows, logits: true, guidance: false, threads };
     let options = Options { isa: isa.map(str::to_owned), ..Options::default() };
     Engine::load(file, limits, &options, &mut |_, _| ()).unwrap()
 }

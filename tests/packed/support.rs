@@ -52,7 +52,8 @@ impl Drop for Folder {
     }
 }
 
-pub const LIMITS: Limits = Limits { rows: 16, wanted: 16, guidance: false, threads: 2 };
+pub const LIMITS: Limits =
+    Limits { rows: 16, wanted: 16, logits: true, guidance: false, threads: 2 };
 
 /// How a load went and what the model then says.
 pub struct Loaded {

@@ -30,6 +30,7 @@ struct Limits {
     rows: usize,
     row_capacity: usize,
     wanted: usize,
+    logits: bool,
     guidance: bool,
     threads: usize,
 }
@@ -96,6 +97,7 @@ pub fn table(plan: &Plan, config: &Config, path: &Path) -> Table {
             rows: limits.rows,
             row_capacity: plan.row_capacity,
             wanted: limits.wanted,
+            logits: limits.logits,
             guidance: limits.guidance,
             threads: limits.threads,
         },
@@ -160,10 +162,14 @@ impl Table {
     /// # Errors
     /// Those of `out`.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        let Limits { rows, wanted, guidance, threads, .. } = self.limits;
-        let guided = if guidance { ", guidance" } else { "" };
+        let Limits { rows, wanted, logits, guidance, threads, .. } = self.limits;
+        let kept = match (logits, guidance) {
+            (_, true) => ", guidance",
+            (true, false) => ", whole rows of logits",
+            (false, false) => "",
+        };
         writeln!(out, "{} ({})", self.model, self.arch)?;
-        writeln!(out, "{rows} rows, {wanted} wanted, {threads} threads{guided}\n")?;
+        writeln!(out, "{rows} rows, {wanted} wanted, {threads} threads{kept}\n")?;
         self.write_ops(out)?;
         writeln!(out, "\nweights")?;
         for (kind, total) in &self.weights.kinds {

@@ -221,6 +221,7 @@ fn limits(
         rows,
         // A canvas without masks wants nothing, but a plan is for at least one row.
         wanted: wanted.max(1),
+        logits: command.full_logits || schedule.needs_logits(),
         guidance: schedule.cfg_scale() > 0.0,
         threads: flags.threads(),
     }

@@ -1,6 +1,6 @@
 //! AVX2 and FMA: 256-bit vectors; the int8 dot product saturates, so its depth is bounded.
 
-use super::{Isa, LANES, Simd};
+use super::{DOUBLES, Isa, LANES, Simd};
 use core::arch::x86_64::*;
 
 /// Proof that the CPU has AVX2 and FMA.
@@ -26,6 +26,7 @@ macro_rules! with_avx2 {
 
 impl Simd for Avx2 {
     type F = __m256;
+    type D = __m256d;
     type I = __m256i;
 
     #[inline(always)]
@@ -93,6 +94,67 @@ impl Simd for Avx2 {
             _mm256_set1_epi32(127)
         ))))
     }
+    #[inline(always)]
+    fn equal_lanes(self, a: __m256, b: __m256) -> u32 {
+        with_avx2!(_mm256_movemask_ps(_mm256_cmp_ps::<_CMP_EQ_OQ>(a, b)) as u32)
+    }
+
+    #[inline(always)]
+    fn splat_f64(self, x: f64) -> __m256d {
+        with_avx2!(_mm256_set1_pd(x))
+    }
+    #[inline(always)]
+    fn widen(self, a: __m256) -> [__m256d; 2] {
+        with_avx2!([
+            _mm256_cvtps_pd(_mm256_castps256_ps128(a)),
+            _mm256_cvtps_pd(_mm256_extractf128_ps::<1>(a))
+        ])
+    }
+    #[inline(always)]
+    fn store_f64(self, dst: &mut [f64], x: __m256d) {
+        let dst = &mut dst[..DOUBLES];
+        with_avx2!(_mm256_storeu_pd(dst.as_mut_ptr(), x))
+    }
+    #[inline(always)]
+    fn add_f64(self, a: __m256d, b: __m256d) -> __m256d {
+        with_avx2!(_mm256_add_pd(a, b))
+    }
+    #[inline(always)]
+    fn sub_f64(self, a: __m256d, b: __m256d) -> __m256d {
+        with_avx2!(_mm256_sub_pd(a, b))
+    }
+    #[inline(always)]
+    fn mul_f64(self, a: __m256d, b: __m256d) -> __m256d {
+        with_avx2!(_mm256_mul_pd(a, b))
+    }
+    #[inline(always)]
+    fn div_f64(self, a: __m256d, b: __m256d) -> __m256d {
+        with_avx2!(_mm256_div_pd(a, b))
+    }
+    #[inline(always)]
+    fn fma_f64(self, a: __m256d, b: __m256d, c: __m256d) -> __m256d {
+        with_avx2!(_mm256_fmadd_pd(a, b, c))
+    }
+    #[inline(always)]
+    fn fnma_f64(self, a: __m256d, b: __m256d, c: __m256d) -> __m256d {
+        with_avx2!(_mm256_fnmadd_pd(a, b, c))
+    }
+    #[inline(always)]
+    fn max_f64(self, a: __m256d, b: __m256d) -> __m256d {
+        with_avx2!(_mm256_max_pd(a, b))
+    }
+    #[inline(always)]
+    fn min_f64(self, a: __m256d, b: __m256d) -> __m256d {
+        with_avx2!(_mm256_min_pd(a, b))
+    }
+    #[inline(always)]
+    fn exp2_f64(self, t: __m256d) -> __m256d {
+        // The lowest bits of `t` are n: shifted, they and the bias are all that is left.
+        with_avx2!(_mm256_castsi256_pd(_mm256_slli_epi64::<52>(_mm256_add_epi64(
+            _mm256_castpd_si256(t),
+            _mm256_set1_epi64x(1023)
+        ))))
+    }
 
     #[inline(always)]
     fn splat_i32(self, x: i32) -> __m256i {
@@ -149,7 +211,33 @@ impl Simd for Avx2 {
     fn sub_bytes(self, a: __m256i, b: __m256i) -> __m256i {
         with_avx2!(_mm256_sub_epi8(a, b))
     }
+    #[inline(always)]
+    fn load_u8(self, src: &[u8; 8]) -> __m256i {
+        with_avx2!(_mm256_cvtepu8_epi32(_mm_loadl_epi64(src.as_ptr().cast())))
+    }
+    #[inline(always)]
+    fn load_i8(self, src: &[u8; 8]) -> __m256i {
+        with_avx2!(_mm256_cvtepi8_epi32(_mm_loadl_epi64(src.as_ptr().cast())))
+    }
+    #[inline(always)]
+    fn pair_i16(self, low: __m256i, high: __m256i) -> __m256i {
+        with_avx2!(_mm256_blend_epi16::<0b1010_1010>(low, _mm256_slli_epi32::<16>(high)))
+    }
 }
+
+/// Keeps `x` in a register and hides from the compiler where it came from.
+#[target_feature(enable = "avx2")]
+#[inline]
+pub(super) fn opaque_register(mut x: __m256i) -> __m256i {
+    // SAFETY: no instruction, so nothing is read, written or clobbered.
+    unsafe {
+        core::arch::asm!("/* {0} */", inout(ymm_reg) x, options(nomem, nostack, preserves_flags));
+    }
+    x
+}
+
+/// Bytes of a cache line of every x86-64 CPU.
+const CACHE_LINE_BYTES: usize = 64;
 
 /// The largest activation code: quantization clamps to it.
 const ACTIVATION_MAX: u32 = 127;
@@ -161,6 +249,7 @@ impl Isa for Avx2 {
     /// Two products of this and the largest activation still fit an i16.
     const UNSIGNED_MAX: u32 = i16::MAX as u32 / (2 * ACTIVATION_MAX);
     const SCALE_I32: bool = false;
+    const TOKEN_TILE: usize = 3;
 
     #[inline(always)]
     fn v(self) -> Avx2 {
@@ -186,5 +275,19 @@ impl Isa for Avx2 {
     #[inline(always)]
     fn widen(self, acc: __m256i, scale: __m256i) -> __m256i {
         with_avx2!(_mm256_madd_epi16(acc, scale))
+    }
+    #[inline(always)]
+    fn dot_i16_add(self, acc: __m256i, a: __m256i, b: __m256i) -> __m256i {
+        self.add_i32(acc, self.dot_i16(a, b))
+    }
+    #[inline(always)]
+    fn prefetch(self, bytes: &[u8]) {
+        for line in bytes.chunks(CACHE_LINE_BYTES) {
+            with_avx2!(_mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()));
+        }
+    }
+    #[inline(always)]
+    fn opaque(self, x: __m256i) -> __m256i {
+        with_avx2!(opaque_register(x))
     }
 }

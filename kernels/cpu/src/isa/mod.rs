@@ -4,8 +4,8 @@
 //! instructions: its only constructor checks. Algorithms are generic over [`Isa`], always inlined,
 //! and carry no target feature; the shims in `table.rs` do.
 //!
-//! A float vector is eight f32 lanes in every instruction set, also in scalar code, and every
-//! operation is correctly rounded, so the same program gives the same bits everywhere.
+//! A float vector is eight f32 lanes (or four f64) in every instruction set, also in scalar code,
+//! and every operation is correctly rounded, so the same program gives the same bits everywhere.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -22,10 +22,19 @@ pub use vnni::{Avx512Vnni, AvxVnni};
 /// Lanes of a float vector: fixed, since reductions run over lanes in one order.
 pub const LANES: usize = 8;
 
-/// Eight lanes of f32, i32 or 32 bytes.
+/// Lanes of a vector of doubles: half of [`LANES`].
+pub const DOUBLES: usize = 4;
+
+/// What is added to a number, and taken away again, to round it to the nearest integer, ties to
+/// even: from here to 2^53 the f64 are the integers. Half as much again, for negative numbers.
+pub const ROUNDER: f64 = (3u64 << 51) as f64;
+
+/// Eight lanes of f32, i32 or 32 bytes; four of f64.
 pub trait Simd: Copy + 'static {
     /// Eight f32.
     type F: Copy;
+    /// Four f64.
+    type D: Copy;
     /// Eight i32, or 16 i16, or 32 bytes.
     type I: Copy;
 
@@ -59,6 +68,33 @@ pub trait Simd: Copy + 'static {
     fn to_f32(self, a: Self::I) -> Self::F;
     /// `2^n` for n in -126..=127, built from the exponent bits.
     fn exp2_int(self, n: Self::I) -> Self::F;
+    /// Bit i is set where lane i of both is equal; NaN equals nothing.
+    fn equal_lanes(self, a: Self::F, b: Self::F) -> u32;
+
+    /// The same f64 in every lane.
+    fn splat_f64(self, x: f64) -> Self::D;
+    /// The lower four lanes and the upper four as f64.
+    fn widen(self, a: Self::F) -> [Self::D; 2];
+    /// Writes four lanes to the start of `dst`; panics when it is shorter.
+    fn store_f64(self, dst: &mut [f64], x: Self::D);
+    /// `a + b`
+    fn add_f64(self, a: Self::D, b: Self::D) -> Self::D;
+    /// `a - b`
+    fn sub_f64(self, a: Self::D, b: Self::D) -> Self::D;
+    /// `a * b`
+    fn mul_f64(self, a: Self::D, b: Self::D) -> Self::D;
+    /// `a / b`
+    fn div_f64(self, a: Self::D, b: Self::D) -> Self::D;
+    /// `a * b + c`, rounded once.
+    fn fma_f64(self, a: Self::D, b: Self::D, c: Self::D) -> Self::D;
+    /// `c - a * b`, rounded once.
+    fn fnma_f64(self, a: Self::D, b: Self::D, c: Self::D) -> Self::D;
+    /// `if a > b { a } else { b }` per lane: `b` where either is NaN.
+    fn max_f64(self, a: Self::D, b: Self::D) -> Self::D;
+    /// `if a < b { a } else { b }` per lane: `b` where either is NaN.
+    fn min_f64(self, a: Self::D, b: Self::D) -> Self::D;
+    /// `2^n` for `t = ROUNDER + n`, n in -1022..=1023, built from the bits.
+    fn exp2_f64(self, t: Self::D) -> Self::D;
 
     /// The same i32 in every lane.
     fn splat_i32(self, x: i32) -> Self::I;
@@ -86,6 +122,12 @@ pub trait Simd: Copy + 'static {
     fn look_up(self, table: &[u8; 16], a: Self::I) -> Self::I;
     /// Byte difference, wrapping.
     fn sub_bytes(self, a: Self::I, b: Self::I) -> Self::I;
+    /// The eight unsigned bytes at `src` as i32.
+    fn load_u8(self, src: &[u8; 8]) -> Self::I;
+    /// The eight signed bytes at `src` as i32.
+    fn load_i8(self, src: &[u8; 8]) -> Self::I;
+    /// Per lane: the low 16 bits of `low`, then those of `high`.
+    fn pair_i16(self, low: Self::I, high: Self::I) -> Self::I;
 }
 
 /// A whole instruction set: the vectors and the int8 dot product.
@@ -102,6 +144,9 @@ pub trait Isa: Copy + 'static {
     const UNSIGNED_MAX: u32;
     /// Whether the scale factor of [`Isa::widen`] is one i32 a lane (else two equal i16).
     const SCALE_I32: bool;
+    /// Tokens whose sums the quantized GEMM keeps in registers, as measured (`README.md` of this
+    /// crate): 3 with 16 registers, 6 with 32.
+    const TOKEN_TILE: usize;
 
     /// The vectors.
     fn v(self) -> Self::V;
@@ -115,11 +160,17 @@ pub trait Isa: Copy + 'static {
     fn dot_signed(self, w: VecI<Self>, x: VecI<Self>) -> VecI<Self>;
     /// The i32 sums times the scales.
     fn widen(self, acc: VecI<Self>, scale: VecI<Self>) -> VecI<Self>;
+    /// `acc +` [`Simd::dot_i16`].
+    fn dot_i16_add(self, acc: VecI<Self>, a: VecI<Self>, b: VecI<Self>) -> VecI<Self>;
+    /// Asks for these bytes to be brought to L1; does nothing where there is no such instruction.
+    fn prefetch(self, bytes: &[u8]);
+    /// The same value, of which the compiler knows nothing; no instruction where it is a register.
+    fn opaque(self, x: VecI<Self>) -> VecI<Self>;
 
-    /// One scale factor as [`Isa::widen`] wants it in its lane.
+    /// Scale factors, one i32 a lane, as [`Isa::widen`] wants them.
     #[inline(always)]
-    fn scale_lane(scale: i32) -> i32 {
-        if Self::SCALE_I32 { scale } else { (scale & 0xffff) | (scale << 16) }
+    fn scale_lanes(self, scales: VecI<Self>) -> VecI<Self> {
+        if Self::SCALE_I32 { scales } else { self.v().pair_i16(scales, scales) }
     }
 }
 
@@ -134,6 +185,14 @@ pub fn sum_lanes<S: Simd>(s: S, x: S::F) -> f32 {
     let mut a = [0.0; LANES];
     s.store(&mut a, x);
     ((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7]))
+}
+
+/// The sum of the lanes, always as (0+2) + (1+3).
+#[inline(always)]
+pub fn sum_doubles<S: Simd>(s: S, x: S::D) -> f64 {
+    let mut a = [0.0; DOUBLES];
+    s.store_f64(&mut a, x);
+    (a[0] + a[2]) + (a[1] + a[3])
 }
 
 /// The largest lane; lanes must not be NaN.

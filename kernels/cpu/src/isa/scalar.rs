@@ -1,6 +1,6 @@
 //! Portable lanes: the definition that the other instruction sets must match bit for bit.
 
-use super::{Isa, LANES, Simd};
+use super::{DOUBLES, Isa, LANES, Simd};
 
 /// Runs on every CPU.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +21,12 @@ fn lanes<T: Copy + Default>(f: impl Fn(usize) -> T) -> [T; LANES] {
         *o = f(i);
     }
     out
+}
+
+/// The same for f64.
+#[inline(always)]
+fn doubles(f: impl Fn(usize) -> f64) -> [f64; DOUBLES] {
+    [f(0), f(1), f(2), f(3)]
 }
 
 #[inline(always)]
@@ -44,6 +50,7 @@ fn map_bytes(x: [i32; 8], f: impl Fn(u8) -> u8) -> [i32; 8] {
 
 impl Simd for Scalar {
     type F = [f32; 8];
+    type D = [f64; 4];
     type I = [i32; 8];
 
     #[inline(always)]
@@ -106,6 +113,59 @@ impl Simd for Scalar {
     fn exp2_int(self, n: Self::I) -> Self::F {
         lanes(|i| f32::from_bits(((n[i] + 127) as u32) << 23))
     }
+    #[inline(always)]
+    fn equal_lanes(self, a: Self::F, b: Self::F) -> u32 {
+        (0..LANES).map(|i| u32::from(a[i] == b[i]) << i).sum()
+    }
+
+    #[inline(always)]
+    fn splat_f64(self, x: f64) -> Self::D {
+        [x; DOUBLES]
+    }
+    #[inline(always)]
+    fn widen(self, a: Self::F) -> [Self::D; 2] {
+        [doubles(|i| f64::from(a[i])), doubles(|i| f64::from(a[DOUBLES + i]))]
+    }
+    #[inline(always)]
+    fn store_f64(self, dst: &mut [f64], x: Self::D) {
+        dst[..DOUBLES].copy_from_slice(&x);
+    }
+    #[inline(always)]
+    fn add_f64(self, a: Self::D, b: Self::D) -> Self::D {
+        doubles(|i| a[i] + b[i])
+    }
+    #[inline(always)]
+    fn sub_f64(self, a: Self::D, b: Self::D) -> Self::D {
+        doubles(|i| a[i] - b[i])
+    }
+    #[inline(always)]
+    fn mul_f64(self, a: Self::D, b: Self::D) -> Self::D {
+        doubles(|i| a[i] * b[i])
+    }
+    #[inline(always)]
+    fn div_f64(self, a: Self::D, b: Self::D) -> Self::D {
+        doubles(|i| a[i] / b[i])
+    }
+    #[inline(always)]
+    fn fma_f64(self, a: Self::D, b: Self::D, c: Self::D) -> Self::D {
+        doubles(|i| a[i].mul_add(b[i], c[i]))
+    }
+    #[inline(always)]
+    fn fnma_f64(self, a: Self::D, b: Self::D, c: Self::D) -> Self::D {
+        doubles(|i| (-a[i]).mul_add(b[i], c[i]))
+    }
+    #[inline(always)]
+    fn max_f64(self, a: Self::D, b: Self::D) -> Self::D {
+        doubles(|i| if a[i] > b[i] { a[i] } else { b[i] })
+    }
+    #[inline(always)]
+    fn min_f64(self, a: Self::D, b: Self::D) -> Self::D {
+        doubles(|i| if a[i] < b[i] { a[i] } else { b[i] })
+    }
+    #[inline(always)]
+    fn exp2_f64(self, t: Self::D) -> Self::D {
+        doubles(|i| f64::from_bits(t[i].to_bits().wrapping_add(1023) << 52))
+    }
 
     #[inline(always)]
     fn splat_i32(self, x: i32) -> Self::I {
@@ -165,6 +225,18 @@ impl Simd for Scalar {
         }
         words(out)
     }
+    #[inline(always)]
+    fn load_u8(self, src: &[u8; 8]) -> Self::I {
+        lanes(|i| i32::from(src[i]))
+    }
+    #[inline(always)]
+    fn load_i8(self, src: &[u8; 8]) -> Self::I {
+        lanes(|i| i32::from(src[i].cast_signed()))
+    }
+    #[inline(always)]
+    fn pair_i16(self, low: Self::I, high: Self::I) -> Self::I {
+        lanes(|i| (low[i] & 0xffff) | (high[i] << 16))
+    }
 }
 
 /// Per lane: the dot product of its 4 weights, read by `weight`, and its 4 signed activations.
@@ -186,6 +258,7 @@ impl Isa for Scalar {
     const NAME: &'static str = "scalar";
     const UNSIGNED_MAX: u32 = 255;
     const SCALE_I32: bool = true;
+    const TOKEN_TILE: usize = 3;
 
     #[inline(always)]
     fn v(self) -> Self::V {
@@ -210,5 +283,15 @@ impl Isa for Scalar {
     #[inline(always)]
     fn widen(self, acc: [i32; 8], scale: [i32; 8]) -> [i32; 8] {
         self.mul_i32(acc, scale)
+    }
+    #[inline(always)]
+    fn dot_i16_add(self, acc: [i32; 8], a: [i32; 8], b: [i32; 8]) -> [i32; 8] {
+        self.add_i32(acc, self.dot_i16(a, b))
+    }
+    #[inline(always)]
+    fn prefetch(self, _bytes: &[u8]) {}
+    #[inline(always)]
+    fn opaque(self, x: [i32; 8]) -> [i32; 8] {
+        std::hint::black_box(x)
     }
 }

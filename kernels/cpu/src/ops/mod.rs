@@ -7,8 +7,10 @@ mod attention;
 mod elementwise;
 mod norm;
 mod quantize;
+mod statistics;
 
 pub use attention::{Attention, KEY_TILE, QUERY_TILE, attention_scratch_floats};
 pub use elementwise::{Rope, RopeStyle, SiluMul};
 pub use norm::RmsNorm;
 pub use quantize::{Quantize32, Quantize256};
+pub use statistics::{GROUP_LOGITS, GroupStatistics, Statistics, Weights};

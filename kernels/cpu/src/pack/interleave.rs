@@ -1,7 +1,7 @@
 //! Rows side by side to values of all rows side by side: the step of packing that moves the bytes.
 //!
-//! On x86-64 with SSE2, which every such CPU has; the loops that say what it does are used elsewhere
-//! and are what the tests compare with.
+//! On x86-64 with SSE2, which every such CPU has; the loops that say what it does are used
+//! elsewhere and are what the tests compare with.
 
 use crate::dtype::GROUP_ROWS;
 

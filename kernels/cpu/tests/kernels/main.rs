@@ -10,6 +10,7 @@ mod activations;
 mod bits;
 mod blocks;
 mod guard;
+mod peak_loops;
 mod probe;
 mod random;
 
@@ -24,3 +25,4 @@ mod guarded;
 mod quantize_rules;
 mod same_gemm;
 mod same_ops;
+mod statistics;

@@ -15,7 +15,7 @@ fn check(what: &str, width: usize, f: impl Fn(Kernels) -> Vec<f32>) {
 }
 
 /// Floats with every trap: signed zeros, subnormals, ties, huge numbers, infinities, NaN.
-const TRAPS: [f32; 16] = [
+pub const TRAPS: [f32; 16] = [
     0.0,
     -0.0,
     f32::from_bits(1),

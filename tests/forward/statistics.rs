@@ -1,0 +1,135 @@
+//! Greedy steps keep statistics instead of logits: the same tokens and the same bits of confidence
+//! as from whole rows, and engines without room for these.
+
+use crate::model::{Spec, TestModel};
+use dllm_cpu::dtype::Dtype;
+use dllm_rt::denoise::{ModelFacts, Settings};
+use dllm_rt::gguf::Gguf;
+use dllm_rt::model::Model;
+use dllm_rt::sample::{Algorithm, Kind};
+use dllm_rt::{Engine, Limits, Options, Plan, Schedule};
+
+const MASK: u32 = 1;
+
+fn load(model: &TestModel, logits: bool, threads: usize) -> Engine {
+    let file = Gguf::from_bytes(model.file.bytes()).unwrap();
+    let limits = Limits { rows: 40, wanted: 40, logits, guidance: false, threads };
+    Engine::load(&file, limits, &Options::default(), &mut |_, _| ()).unwrap()
+}
+
+/// Kinds whose steps need no logits, with the settings of each.
+fn greedy(architecture: &str) -> Vec<(Kind, Settings)> {
+    let kind = if architecture == "dream" { Kind::Dream } else { Kind::Llada };
+    let settings = |algorithm: &Algorithm| Settings {
+        gen_length: 20,
+        steps: Some(7),
+        temperature: Some(0.0),
+        algorithm: Some(*algorithm),
+        early_stop: false,
+        ..Settings::default()
+    };
+    let mut all: Vec<_> = kind.algorithms().iter().map(settings).collect();
+    all.retain(|settings| settings.algorithm != Some(Algorithm::Entropy));
+    all.push(Settings { forbid_end_in_logits: true, ..all[0].clone() });
+    if kind == Kind::Llada {
+        all.push(Settings { zero_end_confidence: true, ..all[0].clone() });
+    }
+    all.into_iter().map(|settings| (kind, settings)).collect()
+}
+
+/// What a run commits: step, position, token, bits of the confidence.
+fn committed(engine: &mut Engine, kind: Kind, settings: &Settings) -> Vec<(u32, u32, u32, u64)> {
+    let schedule = Schedule::new(kind, settings).unwrap();
+    let vocab_size = engine.config().vocab as u32;
+    let facts = ModelFacts {
+        mask_token: MASK,
+        vocab_size,
+        shift_logits: kind == Kind::Dream,
+        end_of_text: vec![0],
+        end_of_turn: vec![vocab_size - 1],
+    };
+    let prompt: Vec<u32> = (0..13).map(|i| (5 * i) % vocab_size).collect();
+    let mut canvas = engine.canvas(&prompt, &schedule, &facts).unwrap();
+    let mut all = Vec::new();
+    while !canvas.is_done() {
+        engine.poison(u32::MAX);
+        let progress = engine.step(&mut canvas);
+        let one = |c: &dllm_rt::denoise::Committed| {
+            (progress.step, c.position, c.token, c.confidence.to_bits())
+        };
+        all.extend(progress.committed.iter().map(one));
+    }
+    all
+}
+
+/// Vocabularies on either side of a panel's and a group's end; in the smallest ones every logit is
+/// often negative, so that padding, which is zero, would win.
+#[test]
+fn the_same_as_from_whole_rows() {
+    for architecture in ["llada", "dream"] {
+        for vocab in [3, 16, 17, 63, 65, 130] {
+            let types = |_: &str| Dtype::Q8_0;
+            let model = Spec { vocab, types, ..Spec::new(architecture) }.build(3);
+            let mut stored = load(&model, true, 1);
+            stored.set_full_logits(true);
+            let others = [(true, 2), (false, 1), (false, 3)];
+            let mut engines = others.map(|(logits, threads)| load(&model, logits, threads));
+            for (kind, settings) in greedy(architecture) {
+                let what = format!("{architecture}, {vocab} tokens, {settings:?}");
+                let want = committed(&mut stored, kind, &settings);
+                assert!(want.len() >= 20 && want.iter().all(|c| c.2 != MASK), "{what}");
+                for (engine, other) in engines.iter_mut().zip(others) {
+                    let got = committed(engine, kind, &settings);
+                    assert_eq!(got, want, "{what}, logits planned and threads: {other:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn without_room_for_logits_they_are_refused() {
+    let model = Spec::new("dream").build(3);
+    let mut engine = load(&model, false, 1);
+    let facts = ModelFacts {
+        mask_token: MASK,
+        vocab_size: engine.config().vocab as u32,
+        shift_logits: true,
+        end_of_text: vec![],
+        end_of_turn: vec![],
+    };
+    let error = engine.logits(&[2, 3], &[0]).unwrap_err().to_string();
+    assert!(error.contains("`logits`"), "{error}");
+    let greedy = &greedy("dream")[0].1;
+    let hungry = [
+        Settings { algorithm: Some(Algorithm::Entropy), ..greedy.clone() },
+        Settings { temperature: Some(0.1), ..greedy.clone() },
+        Settings { top_k: Some(3), ..greedy.clone() },
+        Settings { top_p: Some(0.5), ..greedy.clone() },
+    ];
+    for settings in &hungry {
+        let schedule = Schedule::new(Kind::Dream, settings).unwrap();
+        assert!(schedule.needs_logits(), "{settings:?}");
+        let error = engine.canvas(&[2, 3], &schedule, &facts).unwrap_err().to_string();
+        assert!(error.contains("`logits`"), "{error}");
+    }
+    let schedule = Schedule::new(Kind::Dream, greedy).unwrap();
+    assert!(!schedule.needs_logits());
+    engine.canvas(&[2, 3], &schedule, &facts).unwrap();
+    engine.set_full_logits(true);
+    assert!(engine.canvas(&[2, 3], &schedule, &facts).is_err());
+}
+
+#[test]
+fn statistics_take_a_tenth_of_the_memory() {
+    let model = Spec { vocab: 6400, ..Spec::new("llada") }.build(3);
+    let model = Model::from_gguf(&Gguf::from_bytes(model.file.bytes()).unwrap()).unwrap();
+    let bytes = |logits| {
+        let limits = Limits { rows: 40, wanted: 40, logits, guidance: false, threads: 1 };
+        let plan = Plan::new(&model, limits).unwrap();
+        let of = |name| plan.buffers.iter().find(|b| b.name == name).map_or(0, |b| b.bytes);
+        (of("logits"), of("records"))
+    };
+    assert_eq!(bytes(true), (40 * 6400 * 4, 40 * 100 * 24));
+    assert_eq!(bytes(false), (0, 40 * 100 * 24));
+}
