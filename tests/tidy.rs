@@ -52,6 +52,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("step", &["plan", "team", "device", "arena", "kernels", "sample", "model"]),
     // What goes where is the plan's.
     ("repack", &["gguf", "model", "plan", "arena", "kernels"]),
+    // Another source of what `repack` fills the arena with.
+    ("packed", &["gguf", "model", "plan", "repack", "arena", "kernels::dtype", "kernels::pack"]),
     ("plan", PLAN),
     // A matrix keeps its type and the activations it asks for.
     ("model", &["gguf", "kernels::dtype", "kernels::gemm", "kernels::ops"]),
@@ -80,8 +82,8 @@ const PLAN: &[&str] = &[
     "kernels::pack",
 ];
 const ALL_PARTS: &[&str] = &[
-    "denoise", "sample", "step", "repack", "plan", "model", "vocab", "gguf", "team", "device",
-    "engine", "error", "demo", "synth", "arena", "kernels", "lib",
+    "denoise", "sample", "step", "repack", "packed", "plan", "model", "vocab", "gguf", "team",
+    "device", "engine", "error", "demo", "synth", "arena", "kernels", "lib",
 ];
 
 /// Runs a rule over the whole tree and fails with every offender.
