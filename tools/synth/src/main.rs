@@ -59,8 +59,11 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> =
-        std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let read = std::env::args_os().skip(1).map(|argument| argument.into_string());
+    let Ok(arguments) = read.collect::<Result<Vec<String>, _>>() else {
+        eprintln!("dllm-synth: an argument is not UTF-8");
+        return ExitCode::from(USAGE);
+    };
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let arguments = match Arguments::from_args(&["dllm-synth"], &words) {
         Ok(arguments) => arguments,
