@@ -136,8 +136,8 @@ impl Program {
                     choices: *choices,
                 };
                 match logits.filter(|_| job.logits) {
-                    Some(logits) => chooser.from_logits(logits, *guide),
-                    None => chooser.from_records(*records),
+                    Some(logits) => chooser.by_logits(logits, *guide),
+                    None => chooser.by_records(*records),
                 }
             }
         }
