@@ -2,6 +2,9 @@
 //!
 //! `cargo bench --bench step`; under `cargo test` it runs once. Prints a hash of the last canvas.
 
+mod common;
+
+use common::say_hash;
 use criterion::Criterion;
 use dllm_rt::denoise::{ModelFacts, Settings};
 use dllm_rt::sample::Kind;
@@ -47,13 +50,11 @@ fn measure(c: &mut Criterion) {
                 engine.step(&mut canvas);
             }
             let bytes: Vec<u8> = canvas.ids().iter().flat_map(|id| id.to_le_bytes()).collect();
-            println!("{name} {threads} threads: hash {:016x}", xxhash_rust::xxh3::xxh3_64(&bytes));
+            say_hash(&format!("{name} {threads} threads"), &bytes);
         }
     }
 }
 
 fn main() {
-    let mut criterion = Criterion::default().configure_from_args();
-    measure(&mut criterion);
-    criterion.final_summary();
+    common::run(|criterion, _| measure(criterion));
 }

@@ -1,10 +1,12 @@
 //! A loaded model: load, seal, then run passes and steps.
 
+mod load;
 mod names;
 mod options;
 mod pass;
 mod stats;
 
+pub use load::LoadReport;
 pub use options::Options;
 pub use pass::Logits;
 pub use stats::{Milliseconds, SplitMs, StepStats};
@@ -14,7 +16,6 @@ use crate::error::Error;
 use crate::gguf::Gguf;
 use crate::model::{Config, Model};
 use crate::plan::{CHOICE_BYTES, Limits, Plan, Ports, RECORD_BYTES};
-use crate::repack;
 use crate::sample::Choice;
 use crate::sample::stats::Record;
 use crate::step::{self, Job, Program};
@@ -40,6 +41,7 @@ pub struct Engine {
     operators: OperatorNames,
     arena_bytes: usize,
     weight_bytes: usize,
+    load: LoadReport,
     warnings: Vec<String>,
     counting: bool,
     canary: bool,
@@ -48,7 +50,7 @@ pub struct Engine {
 
 impl Engine {
     /// Loads the model of `gguf` for use within `limits`. `progress` is called with the bytes of
-    /// weights ready so far and their total.
+    /// the arena that are ready so far and their total.
     ///
     /// # Errors
     /// Whatever is wrong with the file, the limits or this machine, by name.
@@ -64,11 +66,8 @@ impl Engine {
         let kernels = options.kernels()?;
         let model = Model::from_gguf(gguf)?;
         let plan = Plan::new(&model, limits)?;
-        let mut region = reserve(&plan, options)?;
-        let mut warnings = region.warnings().to_vec();
-        repack::fill(gguf, &model, &plan, &mut region, plan.limits.threads, &mut |done| {
-            progress(done, plan.fixed_bytes);
-        })?;
+        let load::Filled { region, report, mut warnings } =
+            load::fill(gguf, &model, &plan, options, progress)?;
         let (leader, workers) = seal(region, &plan);
         let Some(program) = Program::new(&plan, &model.config, kernels) else {
             unreachable!("every plan has rotary tables")
@@ -98,6 +97,7 @@ impl Engine {
             arena_bytes: plan.total_bytes,
             weight_bytes: plan.fixed_bytes,
             config: model.config,
+            load: report,
             warnings,
             counting: false,
             canary: false,
@@ -130,6 +130,11 @@ impl Engine {
         self.weight_bytes
     }
 
+    /// How the load went.
+    pub fn load_report(&self) -> &LoadReport {
+        &self.load
+    }
+
     /// What the system refused without preventing the load.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
@@ -144,11 +149,6 @@ impl Drop for Engine {
             team.join();
         }
     }
-}
-
-fn reserve(plan: &Plan, options: &Options) -> Result<Region, Error> {
-    let options = dllm_arena::Options { huge_pages: options.huge_pages, lock: options.lock };
-    Ok(Region::reserve(plan.total_bytes, &options)?)
 }
 
 fn seal(region: Region, plan: &Plan) -> (Leader<Job>, Vec<Worker<Job>>) {

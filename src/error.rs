@@ -1,6 +1,6 @@
 //! Everything that can go wrong at load or request time. A step on the CPU cannot fail.
 
-use crate::{denoise, gguf, model, plan, vocab};
+use crate::{denoise, gguf, model, packed, plan, synth, vocab};
 use dllm_arena::region::ReserveError;
 use std::fmt;
 
@@ -15,10 +15,14 @@ pub enum Error {
     Vocab(vocab::Fault),
     /// The limits cannot be planned for.
     Plan(plan::Fault),
+    /// No synthetic file of these sizes can be made.
+    Synth(synth::Fault),
     /// The request cannot be run.
     Request(denoise::Fault),
     /// The arena does not fit, or the system refuses it.
     Reserve(ReserveError),
+    /// There is no folder to keep packed files in.
+    PackedFolder(packed::FolderFault),
     /// The CPU or this version lacks an instruction set.
     Isa {
         /// What was asked for.
@@ -80,8 +84,10 @@ impl fmt::Display for Error {
             Error::Model(fault) => fault.fmt(f),
             Error::Vocab(fault) => fault.fmt(f),
             Error::Plan(fault) => fault.fmt(f),
+            Error::Synth(fault) => fault.fmt(f),
             Error::Request(fault) => fault.fmt(f),
             Error::Reserve(error) => error.fmt(f),
+            Error::PackedFolder(fault) => fault.fmt(f),
             Error::Isa { name, origin } => {
                 let names: Vec<_> = dllm_cpu::Kernels::all().map(|k| k.name()).collect();
                 write!(f, "{origin} asks for `{name}`: this CPU has {}", names.join(", "))
@@ -145,5 +151,6 @@ macro_rules! from {
 
 from!(
     gguf::Fault => Gguf, model::Fault => Model, vocab::Fault => Vocab, plan::Fault => Plan,
-    denoise::Fault => Request, ReserveError => Reserve
+    synth::Fault => Synth, denoise::Fault => Request, ReserveError => Reserve,
+    packed::FolderFault => PackedFolder
 );

@@ -8,10 +8,12 @@ pub mod engine;
 pub mod error;
 pub mod gguf;
 pub mod model;
+pub mod packed;
 pub mod plan;
 pub mod repack;
 pub mod sample;
 pub mod step;
+pub mod synth;
 pub mod team;
 pub mod vocab;
 

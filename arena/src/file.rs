@@ -4,6 +4,7 @@ use memmap2::{Advice, Mmap, UncheckedAdvice};
 use std::fs::{self, File};
 use std::io;
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// The smallest page on x86-64; memmap2 works out the machine's own when it advises.
@@ -17,6 +18,22 @@ const PAGE_BYTES: usize = 4096;
 #[derive(Debug)]
 pub struct MappedFile {
     map: Mmap,
+    /// To ask for its stamp later; the map needs it no more.
+    file: File,
+}
+
+/// What tells whether a file is still the one that it was: any write to it changes its times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileStamp {
+    /// The number that the file has on its file system.
+    pub inode: u64,
+    /// Length in bytes.
+    pub bytes: u64,
+    /// When its contents last changed, in nanoseconds since 1970. Whoever may write to the file
+    /// may set it.
+    pub modified_ns: i128,
+    /// When its contents, or what is said of them, last changed. Nobody can set it.
+    pub changed_ns: i128,
 }
 
 impl MappedFile {
@@ -38,7 +55,23 @@ impl MappedFile {
         // SAFETY: the mapping is read-only, it is a regular file's, and what becomes of a file
         // that others change meanwhile is dealt with above.
         let map = unsafe { Mmap::map(&file)? };
-        Ok(MappedFile { map })
+        Ok(MappedFile { map, file })
+    }
+
+    /// The file's stamp now, whatever its name leads to by now.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn stamp(&self) -> io::Result<FileStamp> {
+        let metadata = self.file.metadata()?;
+        let nanoseconds =
+            |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
+        Ok(FileStamp {
+            inode: metadata.ino(),
+            bytes: metadata.len(),
+            modified_ns: nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
+            changed_ns: nanoseconds(metadata.ctime(), metadata.ctime_nsec()),
+        })
     }
 
     /// The file's contents.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`layout`] | sizes and live ranges to offsets; pure |
 //! | [`region`] | the one anonymous mapping, filled at load |
+//! | [`pages`] | its pages: present, locked, huge |
 //! | [`access`] | who may touch which slot in which phase: the table that a region is sealed with |
 //! | [`crew`] | leader, workers and steps over a sealed region |
 //! | [`view`] | a phase: shared reads, this worker's scratch, claimed items and their parts |
@@ -27,6 +28,7 @@ pub mod file;
 pub mod layout;
 pub mod memory;
 pub mod meta;
+pub mod pages;
 pub mod region;
 mod shared;
 mod sync;
@@ -35,9 +37,10 @@ pub mod view;
 pub use access::{Partition, PhaseAccess, SealError, Sealing};
 pub use count::{CountingAllocator, Counts, Usage};
 pub use crew::{Leader, Step, Worker};
-pub use file::MappedFile;
+pub use file::{FileStamp, MappedFile};
 pub use layout::{ALIGN, Layout, Request, Span, place};
 pub use memory::{available_bytes, lock_process};
 pub use meta::{Meta, MetaFull, Name};
+pub use pages::populate;
 pub use region::{Lock, Options, Region, ReserveError};
 pub use view::{Item, Phase, View};

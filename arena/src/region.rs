@@ -1,18 +1,16 @@
 //! The one anonymous mapping that everything a step touches lies in, while it is being filled.
 //!
-//! Reserving writes every page once, so that no later access can fault, and tries to lock them,
-//! so that the kernel can't take cold ones back.
+//! Every page is made present before the region is used, so that no later access can fault, and
+//! locked where that is permitted, so that the kernel can't take cold ones back. Who fills a region
+//! with several threads lets them do the first ([`Region::map`], [`populate`]): it is most of the
+//! time that a load takes.
 
 use crate::layout::{ALIGN, Span};
 use crate::memory::available_bytes;
+use crate::pages::{self, HUGE_PAGE_BYTES, PAGE_BYTES, populate, size};
 use bytemuck::Pod;
-use memmap2::{Advice, MmapMut, MmapOptions};
+use memmap2::{MmapMut, MmapOptions};
 use std::fmt;
-
-/// Bytes of a transparent huge page on x86-64; the region starts on such a boundary when asked.
-const HUGE_PAGE_BYTES: usize = 2 << 20;
-/// The smallest page there is on x86-64: touching one byte of each touches them all.
-const PAGE_BYTES: usize = 4096;
 
 /// Whether the region is to be locked into memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,6 +98,17 @@ impl Region {
     /// No bytes, more than [`available_bytes`], or a mapping that the kernel refuses. That huge
     /// pages or the lock were not to be had is no error: see [`Region::warnings`].
     pub fn reserve(bytes: usize, options: &Options) -> Result<Region, ReserveError> {
+        let mut region = Region::map(bytes, options)?;
+        populate(region.all_mut());
+        Ok(region)
+    }
+
+    /// As [`Region::reserve`], but no page is present yet: whoever fills the region makes them so,
+    /// all of them, with [`populate`] or by writing.
+    ///
+    /// # Errors
+    /// As [`Region::reserve`].
+    pub fn map(bytes: usize, options: &Options) -> Result<Region, ReserveError> {
         if bytes == 0 {
             return Err(ReserveError::Empty);
         }
@@ -120,11 +129,13 @@ impl Region {
         let start = if options.huge_pages { map.as_ptr().align_offset(HUGE_PAGE_BYTES) } else { 0 };
         let mut region = Region { map, start, bytes, locked: false, warnings: Vec::new() };
         if options.huge_pages {
-            region.advise_huge_pages();
+            let range = region.start..region.start + region.bytes;
+            region.warnings.extend(pages::advise_huge(&region.map, range));
         }
-        region.prefault();
         if options.lock != Lock::Off {
-            region.lock(options.lock);
+            let refused = pages::lock(region.all(), options.lock);
+            region.locked = refused.is_none();
+            region.warnings.extend(refused);
         }
         Ok(region)
     }
@@ -132,6 +143,11 @@ impl Region {
     /// What was asked for and not to be had, in sentences for the user.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// Bytes that lie in huge pages now; `None` where the kernel does not say.
+    pub fn huge_bytes(&self) -> Option<usize> {
+        pages::huge_bytes(self.all()).map(|bytes| bytes.min(self.bytes))
     }
 
     /// Whether the pages are locked into memory.
@@ -206,44 +222,6 @@ impl Region {
     fn all_mut(&mut self) -> &mut [u8] {
         &mut self.map[self.start..self.start + self.bytes]
     }
-
-    fn advise_huge_pages(&mut self) {
-        if let Err(cause) = self.map.advise_range(Advice::HugePage, self.start, self.bytes) {
-            self.warnings.push(format!("no huge pages: {cause}"));
-        }
-    }
-
-    /// Makes every page present, by one call where the kernel has it (Linux 5.14), else by hand.
-    fn prefault(&mut self) {
-        if self.map.advise_range(Advice::PopulateWrite, self.start, self.bytes).is_ok() {
-            return;
-        }
-        for page in self.all_mut().chunks_mut(PAGE_BYTES) {
-            // The value is there already: only what can't be seen through keeps the store.
-            page[0] = 0;
-            std::hint::black_box(page);
-        }
-    }
-
-    fn lock(&mut self, wish: Lock) {
-        // SAFETY: the range lies in a mapping that `self.map` owns; locking changes no contents.
-        let status = unsafe { libc::mlock(self.all().as_ptr().cast(), self.bytes) };
-        if status == 0 {
-            self.locked = true;
-            return;
-        }
-        let cause = std::io::Error::last_os_error();
-        let lead = match wish {
-            Lock::On => "locking was asked for, but the memory is not locked",
-            _ => "memory not locked",
-        };
-        self.warnings.push(format!(
-            "{lead} ({cause}): it needs {} and the limit on locked memory (RLIMIT_MEMLOCK) \
-             is {}; raise it with `ulimit -l unlimited` or LimitMEMLOCK=infinity",
-            size(self.bytes),
-            lock_limit()
-        ));
-    }
 }
 
 /// Panics, naming the span, unless it lies in `bytes` and holds a whole number of aligned `T`s.
@@ -261,22 +239,4 @@ pub(crate) fn check_span<T: Pod>(span: Span, bytes: usize) {
         "{span:?} is no whole number of aligned {}",
         std::any::type_name::<T>()
     );
-}
-
-/// Bytes for people: GiB, or MiB where that would be next to nothing.
-fn size(bytes: usize) -> String {
-    let mib = bytes as f64 / (1u64 << 20) as f64;
-    if mib < 1024.0 { format!("{mib:.1} MiB") } else { format!("{:.2} GiB", mib / 1024.0) }
-}
-
-/// The soft limit on locked memory, in words.
-fn lock_limit() -> String {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is a valid place for the one struct that the call writes.
-    let status = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) };
-    match (status, limit.rlim_cur) {
-        (0, libc::RLIM_INFINITY) => "unlimited".to_string(),
-        (0, bytes) => format!("{} KiB", bytes / 1024),
-        _ => "unknown".to_string(),
-    }
 }

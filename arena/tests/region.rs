@@ -1,6 +1,6 @@
 //! The region while it is being filled.
 
-use dllm_arena::{Lock, Options, Region, ReserveError, Span, available_bytes, count};
+use dllm_arena::{Lock, Options, Region, ReserveError, Span, available_bytes, count, populate};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn plain() -> Options {
@@ -35,6 +35,52 @@ fn every_page_is_present_after_reserving() {
         // 2304 pages were touched; the measuring itself may fault in a page or two of code.
         assert!(faults < 8, "{faults} faults with huge pages {huge_pages}");
     }
+}
+
+#[test]
+fn a_mapped_region_is_made_present_by_parts() {
+    let bytes = 9 << 20;
+    let mut region = Region::map(bytes, &plain()).unwrap();
+    let faults = |work: &mut dyn FnMut()| {
+        let before = count::thread_usage();
+        work();
+        count::thread_usage().since(&before).minor_faults
+    };
+    let touch = |pages: &mut [u8]| pages.chunks_mut(4096).for_each(|page| page[17] += 1);
+    let whole = region.span_mut::<u8>(span(0, bytes));
+    let (first, rest) = whole.split_at_mut(5 << 20);
+    assert!(faults(&mut || touch(first)) >= 1280, "pages were there before anybody asked");
+    std::thread::scope(|scope| {
+        // Cut off the boundaries of pages: the ones that are shared are nobody's.
+        for part in rest.chunks_mut((1 << 20) + 100) {
+            scope.spawn(|| populate(part));
+        }
+    });
+    let late = faults(&mut || touch(rest));
+    assert!((1..16).contains(&late), "{late} faults for 3 shared pages");
+    populate(first);
+    populate(&mut rest[..100]);
+    populate(&mut []);
+    // What was written is still there.
+    assert!(first.chunks(4096).chain(rest.chunks(4096)).all(|page| page[17] == 1));
+}
+
+#[test]
+fn huge_pages_are_counted_or_their_lack_is_said() {
+    let options = Options { huge_pages: true, lock: Lock::Off };
+    let region = Region::reserve(8 << 20, &options).unwrap();
+    let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    match setting.as_deref().map(|text| text.contains("[never]")) {
+        Ok(false) => assert!(region.warnings().is_empty(), "{:?}", region.warnings()),
+        _ => assert!(region.warnings()[0].contains("no huge pages"), "{:?}", region.warnings()),
+    }
+    // A machine whose memory is in pieces may have none to give.
+    if let Some(huge) = region.huge_bytes() {
+        assert!(huge <= region.bytes() && huge.is_multiple_of(2 << 20), "{huge}");
+    }
+    let small = Region::reserve(8 << 20, &plain()).unwrap();
+    let always = setting.is_ok_and(|text| text.contains("[always]"));
+    assert!(always || small.huge_bytes().is_none_or(|huge| huge == 0));
 }
 
 #[test]

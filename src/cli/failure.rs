@@ -1,6 +1,6 @@
 //! Why a command failed, and which exit status that is.
 
-use dllm_rt::{Error, denoise, gguf, model, plan, vocab};
+use dllm_rt::{Error, denoise, gguf, model, plan, synth, vocab};
 use std::fmt;
 use std::path::Path;
 
@@ -54,6 +54,8 @@ pub enum Failure {
     Hole(String),
     /// The messages bring a system turn and `--system` another.
     TwoSystems,
+    /// This machine or this model cannot do what was asked, said with the sizes.
+    Beyond(String),
     /// Whoever read standard output is gone.
     BrokenPipe,
 }
@@ -95,7 +97,7 @@ impl fmt::Display for Failure {
                 "tokenizer.ggml.tokens has {tokens} tokens, but token_embd.weight has {rows} rows: \
                  the tokenizer belongs to another model"
             ),
-            Failure::Hole(message) => f.write_str(message),
+            Failure::Hole(message) | Failure::Beyond(message) => f.write_str(message),
             Failure::TwoSystems => {
                 f.write_str("the messages begin with a system turn; leave --system out")
             }
@@ -114,4 +116,4 @@ macro_rules! from {
     };
 }
 
-from!(Error, gguf::Fault, model::Fault, vocab::Fault, plan::Fault, denoise::Fault);
+from!(Error, gguf::Fault, model::Fault, vocab::Fault, plan::Fault, denoise::Fault, synth::Fault);

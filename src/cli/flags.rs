@@ -37,6 +37,9 @@ macro_rules! model_command {
             /// (default: auto)
             #[argh(option, arg_name = "mode")]
             pub lock: Option<$crate::cli::args::LockMode>,
+            /// keep packed weights in this folder, so that later loads are cheaper
+            #[argh(option, arg_name = "folder")]
+            pub packed_cache: Option<$crate::cli::args::FilePath>,
             /// the mask token's id, for files that name none
             #[argh(option, arg_name = "id")]
             pub mask_token: Option<u32>,
@@ -59,6 +62,7 @@ macro_rules! model_command {
                     device: self.device.clone(),
                     huge_pages: self.huge_pages,
                     lock: self.lock,
+                    packed_cache: self.packed_cache.clone(),
                     mask_token: self.mask_token,
                     verbose: self.verbose,
                 }
@@ -85,6 +89,8 @@ pub struct ModelFlags {
     pub huge_pages: bool,
     /// Whether to lock.
     pub lock: Option<LockMode>,
+    /// Where to keep packed weights.
+    pub packed_cache: Option<FilePath>,
     /// For files that name none.
     pub mask_token: Option<u32>,
     /// Whether to say more.
@@ -130,13 +136,15 @@ impl ModelFlags {
             pin_caller: true,
             huge_pages: self.huge_pages,
             lock,
+            packed_cache: self.packed_cache.as_ref().map(|path| path.0.clone()),
         })
     }
 
     /// Whether the user asked for something that the system may refuse with a warning.
     pub fn wants_warnings(&self) -> bool {
         let locks = self.lock.is_some_and(|mode| mode.0 == dllm_rt::Lock::On);
-        self.verbose || self.huge_pages || self.cpus.is_some() || locks
+        let asked = self.huge_pages || self.cpus.is_some() || self.packed_cache.is_some();
+        self.verbose || asked || locks
     }
 }
 

@@ -82,6 +82,8 @@ pub fn run(command: &Logits) -> Result<End, Failure> {
 
 /// Refuses before anything is loaded what the engine would refuse after it.
 fn check(ids: &[u32], rows: &[u32], config: &Config) -> Result<(), Failure> {
+    // The logits of such a model mean something under a causal mask only.
+    config.architecture.check_generates()?;
     session::check_context(ids.len(), config)?;
     let vocab = config.vocab;
     if let Some(position) = ids.iter().position(|id| *id as usize >= vocab) {

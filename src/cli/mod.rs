@@ -1,9 +1,10 @@
-//! The command line: one file a sub-command, one folder for `run`.
+//! The command line: one file a sub-command, a folder for the long ones.
 //!
 //! Results go to standard output, everything else to standard error. The exit status is 0 for
 //! done, 1 for an error that names its cause, 2 for wrong usage, 130 after an interrupt.
 
 mod args;
+mod bench;
 mod detokenize;
 mod failure;
 mod flags;
@@ -48,6 +49,7 @@ enum Command {
     Inspect(inspect::Inspect),
     Logits(logits::Logits),
     Plan(plan::PlanCommand),
+    Bench(Box<bench::Bench>),
 }
 
 /// How a command that did not fail ended.
@@ -121,5 +123,6 @@ fn execute(command: Option<Command>) -> Result<End, Failure> {
         Some(Command::Inspect(command)) => inspect::run(&command),
         Some(Command::Logits(command)) => logits::run(&command),
         Some(Command::Plan(command)) => plan::run(&command),
+        Some(Command::Bench(command)) => bench::run(&command),
     }
 }

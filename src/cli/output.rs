@@ -117,6 +117,11 @@ impl Progress {
         Progress::new("loading {wide_bar} {bytes}/{total_bytes}", is_shown)
     }
 
+    /// Of measurements.
+    pub fn measurements() -> Progress {
+        Progress::new("measuring {wide_bar} {pos}/{len} {eta}", true)
+    }
+
     /// Of steps.
     pub fn steps(is_shown: bool) -> Progress {
         Progress::new("denoising {wide_bar} {pos}/{len} {eta}", is_shown)

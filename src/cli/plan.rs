@@ -7,8 +7,7 @@ use crate::cli::failure::Failure;
 use crate::cli::{End, flags, output, session};
 use argh::FromArgs;
 use dllm_rt::denoise::Settings;
-use dllm_rt::model::{Architecture, Config};
-use dllm_rt::sample::Kind;
+use dllm_rt::model::Config;
 use dllm_rt::team::cpus;
 use dllm_rt::{Limits, Model, Plan, Schedule, gguf};
 
@@ -72,10 +71,7 @@ pub fn run(command: &PlanCommand) -> Result<End, Failure> {
 
 /// The limits asked for, or those of the generation described.
 fn limits(command: &PlanCommand, config: &Config) -> Result<Limits, Failure> {
-    let kind = match config.architecture {
-        Architecture::Llada => Kind::Llada,
-        Architecture::Dream => Kind::Dream,
-    };
+    let kind = session::kind(config.architecture);
     let default = Settings::default();
     let settings = Settings {
         gen_length: command.max_tokens.unwrap_or(default.gen_length),

@@ -4,6 +4,8 @@ use crate::cli::failure::Failure;
 use crate::cli::flags::ModelFlags;
 use crate::cli::output::{self, Progress};
 use dllm_rt::denoise::ModelFacts;
+use dllm_rt::engine::LoadReport;
+use dllm_rt::error::Gib;
 use dllm_rt::gguf::{self, Gguf};
 use dllm_rt::model::{Architecture, Config};
 use dllm_rt::sample::Kind;
@@ -27,10 +29,12 @@ impl Session {
     /// Opens the model at `path` and reads its metadata.
     ///
     /// # Errors
-    /// Whatever is wrong with the file; no mask token; a tokenizer of another model.
+    /// Whatever is wrong with the file; no mask token; a tokenizer of another model;
+    /// an architecture that generates nothing.
     pub fn open(path: &Path, mask_token: Option<u32>) -> Result<Session, Failure> {
         let gguf = gguf::open(path)?;
         let config = Model::from_gguf(&gguf)?.config;
+        config.architecture.check_generates()?;
         let vocab = vocab(&gguf)?;
         let (tokens, rows) = (vocab.token_count(), config.vocab);
         if tokens > rows {
@@ -60,15 +64,21 @@ impl Session {
 
     /// The loop that the model was trained for.
     pub fn kind(&self) -> Kind {
-        match self.config.architecture {
-            Architecture::Llada => Kind::Llada,
-            Architecture::Dream => Kind::Dream,
-        }
+        kind(self.config.architecture)
     }
 
     /// Whether the token ends a text or a turn.
     pub fn is_end(&self, id: u32) -> bool {
         self.facts.end_of_text.contains(&id) || self.facts.end_of_turn.contains(&id)
+    }
+}
+
+/// The loop that models of an architecture were trained for; LLaDA's for those that generate
+/// nothing, whose plans alone ask.
+pub fn kind(architecture: Architecture) -> Kind {
+    match architecture {
+        Architecture::Llada | Architecture::Llama => Kind::Llada,
+        Architecture::Dream => Kind::Dream,
     }
 }
 
@@ -108,8 +118,24 @@ pub fn load(
     if options.lock != Lock::Off {
         lock_process();
     }
+    if flags.verbose {
+        let report = engine.load_report();
+        output::say(&loaded(report));
+        report.notes.iter().for_each(|note| output::say(note));
+    }
     if flags.wants_warnings() {
         engine.warnings().iter().for_each(|warning| output::say(&format!("warning: {warning}")));
     }
     Ok(engine)
+}
+
+/// A line on how the load went.
+fn loaded(report: &LoadReport) -> String {
+    let source = if report.is_from_packed { "a packed file" } else { "the model's file" };
+    let locked = if report.is_locked { "locked" } else { "not locked" };
+    let huge = match report.huge_bytes {
+        Some(bytes) => format!(", {} in huge pages", Gib(bytes)),
+        None => String::new(),
+    };
+    format!("load      {:.3} s from {source}, {locked}{huge}", report.fill_s)
 }

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::team::cpus;
 use dllm_arena::Lock;
 use dllm_cpu::Kernels;
+use std::path::PathBuf;
 
 /// How a model is loaded, apart from its limits. The default pins the workers but not the caller,
 /// locks memory where permitted and takes the fastest instruction set.
@@ -23,6 +24,8 @@ pub struct Options {
     pub huge_pages: bool,
     /// Whether to lock the arena in memory.
     pub lock: Lock,
+    /// A folder to keep packed weights in, which makes later loads cheaper: see [`crate::packed`].
+    pub packed_cache: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -34,13 +37,17 @@ impl Default for Options {
             pin_caller: false,
             huge_pages: false,
             lock: Lock::Auto,
+            packed_cache: None,
         }
     }
 }
 
 impl Options {
     /// The kernels asked for.
-    pub(super) fn kernels(&self) -> Result<Kernels, Error> {
+    ///
+    /// # Errors
+    /// [`Error::Isa`] where this CPU lacks what the flag or the environment names.
+    pub fn kernels(&self) -> Result<Kernels, Error> {
         let asked = |name: &String| !name.is_empty() && name != "auto";
         let flag = self.isa.clone().filter(asked).map(|name| (name, "--isa"));
         let variable = || std::env::var("DLLM_ISA").ok().filter(asked);
@@ -54,5 +61,14 @@ impl Options {
     /// The CPUs to pin `threads` workers to.
     pub(super) fn cpus(&self, threads: usize) -> Vec<usize> {
         self.cpus.clone().unwrap_or_else(|| cpus::choose(threads))
+    }
+
+    /// Pins thread `number` of a load where the user said to which CPU. Without a list the system
+    /// places the threads, which do not live long.
+    pub(super) fn enter(&self, number: usize) {
+        if let Some(cpu) = self.cpus.as_ref().and_then(|cpus| cpus.get(number)) {
+            // Refusals are told when the workers are pinned to the same CPUs.
+            cpus::pin(*cpu);
+        }
     }
 }

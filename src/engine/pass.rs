@@ -32,7 +32,8 @@ impl Engine {
     /// Lays out a request. The only allocations of a generation are made here.
     ///
     /// # Errors
-    /// A prompt or schedule that does not fit the model or the limits.
+    /// A prompt or schedule that does not fit the model or the limits; a model that generates
+    /// nothing.
     pub fn canvas(
         &self,
         prompt: &[u32],
@@ -40,6 +41,7 @@ impl Engine {
         facts: &ModelFacts,
     ) -> Result<Canvas, Error> {
         let _env = FloatEnv::enter();
+        self.config.architecture.check_generates()?;
         let (facts_vocab, vocab) = (facts.vocab_size as usize, self.config.vocab);
         if facts_vocab != vocab {
             return Err(Error::Vocabulary { facts_vocab, vocab });

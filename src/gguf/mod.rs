@@ -31,7 +31,10 @@ pub use source::Source;
 pub use tensor::TensorInfo;
 pub use value::{Array, Items, Value, ValueType};
 
-use std::fmt;
+use std::ops::Range;
+use std::{fmt, io};
+
+use dllm_arena::file::FileStamp;
 
 use cursor::Cursor;
 use table::Table;
@@ -134,10 +137,23 @@ impl Gguf {
 
     /// Says that the data of this tensor are not needed any more; see [`Source::release`].
     pub fn release(&self, tensor: &TensorInfo) {
+        self.release_part(tensor, 0..tensor.bytes);
+    }
+
+    /// The same of a range of its data.
+    pub fn release_part(&self, tensor: &TensorInfo, range: Range<usize>) {
         if let Some(part) = self.parts.get(tensor.part) {
-            let end = tensor.offset.saturating_add(tensor.bytes);
-            part.source.release(tensor.offset..end);
+            let at = |byte: usize| tensor.offset.saturating_add(byte.min(tensor.bytes));
+            part.source.release(at(range.start)..at(range.end));
         }
+    }
+
+    /// The stamps of all parts, as they are now; `None` for one whose bytes cannot change.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn stamps(&self) -> io::Result<Vec<Option<FileStamp>>> {
+        self.parts.iter().map(|part| part.source.stamp()).collect()
     }
 
     /// The bytes that metadata values lie in.

@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use dllm_arena::file::MappedFile;
+use dllm_arena::file::{FileStamp, MappedFile};
 
 use super::fault::{Fault, SplitFault};
 use super::{Gguf, Source, split};
@@ -16,6 +16,10 @@ impl Source for MappedFile {
 
     fn release(&self, range: Range<usize>) {
         self.release(range);
+    }
+
+    fn stamp(&self) -> io::Result<Option<FileStamp>> {
+        self.stamp().map(Some)
     }
 }
 

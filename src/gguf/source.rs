@@ -1,6 +1,9 @@
 //! Where a part's bytes come from.
 
+use std::io;
 use std::ops::Range;
+
+use dllm_arena::file::FileStamp;
 
 /// The bytes of one GGUF file, all of them addressable at once.
 ///
@@ -14,6 +17,15 @@ pub trait Source: Send + Sync {
     /// They stay readable, perhaps slowly. The default does nothing.
     fn release(&self, range: Range<usize>) {
         let _ = range;
+    }
+
+    /// The stamp of the file that the bytes are those of, as it is now. The default is `None`: bytes
+    /// that cannot change.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn stamp(&self) -> io::Result<Option<FileStamp>> {
+        Ok(None)
     }
 }
 

@@ -24,14 +24,38 @@ pub enum Architecture {
     Llada,
     /// Dream: row i - 1 predicts token i.
     Dream,
+    /// Llama: the same tensors as LLaDA's, trained to predict the next token under a causal mask.
+    /// Passes run without the mask, so they can be measured but generate nothing.
+    Llama,
 }
 
 impl Architecture {
+    /// Every one.
+    pub const ALL: [Architecture; 3] =
+        [Architecture::Llada, Architecture::Dream, Architecture::Llama];
+
     /// As `general.architecture` spells it.
     pub fn name(self) -> &'static str {
         match self {
             Architecture::Llada => "llada",
             Architecture::Dream => "dream",
+            Architecture::Llama => "llama",
+        }
+    }
+
+    /// The one of that name.
+    pub fn by_name(name: &str) -> Option<Architecture> {
+        Architecture::ALL.into_iter().find(|architecture| architecture.name() == name)
+    }
+
+    /// Refuses the architectures that can be measured only.
+    ///
+    /// # Errors
+    /// [`Fault::NoDiffusion`].
+    pub fn check_generates(self) -> Result<(), Fault> {
+        match self {
+            Architecture::Llada | Architecture::Dream => Ok(()),
+            Architecture::Llama => Err(Fault::NoDiffusion { architecture: self.name() }),
         }
     }
 }
@@ -79,11 +103,9 @@ pub struct Config {
 impl Config {
     /// Reads and checks the configuration; the vocabulary's size is the embedding's.
     pub(super) fn from_gguf(gguf: &Gguf) -> Result<Config, Fault> {
-        let architecture = match gguf.str("general.architecture")? {
-            "llada" => Architecture::Llada,
-            "dream" => Architecture::Dream,
-            found => return Err(Fault::Architecture { found: found.into() }),
-        };
+        let found = gguf.str("general.architecture")?;
+        let unknown = || Fault::Architecture { found: found.into() };
+        let architecture = Architecture::by_name(found).ok_or_else(unknown)?;
         let keys = Keys { gguf, prefix: architecture.name() };
         keys.refuse_scaling()?;
         let width = keys.size("embedding_length", WIDTH_MAX, WIDTH_ALIGN)?;
@@ -200,7 +222,7 @@ impl Keys<'_> {
     fn rope(&self, arch: Architecture, head_width: usize) -> Result<RopeConfig, Fault> {
         let dimensions = self.opt_size("rope.dimension_count", head_width, 2)?;
         let style = match arch {
-            Architecture::Llada => RopeStyle::Norm,
+            Architecture::Llada | Architecture::Llama => RopeStyle::Norm,
             Architecture::Dream => RopeStyle::Neox,
         };
         let theta = self.positive("rope.freq_base")?;

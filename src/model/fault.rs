@@ -13,6 +13,11 @@ pub enum Fault {
         /// What the file names.
         found: String,
     },
+    /// The architecture can be measured but generates nothing here.
+    NoDiffusion {
+        /// Its name.
+        architecture: &'static str,
+    },
     /// A value cannot be used.
     Value {
         /// The key.
@@ -78,6 +83,11 @@ impl fmt::Display for Fault {
                 f,
                 "architecture `{}` is not supported: this runs `llada` and `dream`",
                 found.escape_debug()
+            ),
+            Fault::NoDiffusion { architecture } => write!(
+                f,
+                "architecture `{architecture}` is no masked-diffusion model: `bench`, `plan` and \
+                 `inspect` take it, nothing else does"
             ),
             Fault::Value { key, found, need } => {
                 write!(f, "key `{key}` is {found}: it must be {need}")

@@ -1,11 +1,12 @@
 //! Which CPUs the workers are pinned to: physical cores first, within the process's own mask.
 
 use std::fs;
+use std::sync::OnceLock;
 
 /// The CPUs to pin `threads` workers to, in order: one a physical core, then the second threads
 /// of cores; empty (no pinning) when there are more workers than CPUs.
 pub fn choose(threads: usize) -> Vec<usize> {
-    let order = physical_first(&allowed(), siblings);
+    let order = physical_first(allowed(), siblings);
     if threads > order.len() { Vec::new() } else { order[..threads].to_vec() }
 }
 
@@ -39,10 +40,14 @@ pub fn parse_list(list: &str) -> Result<Vec<usize>, String> {
     Ok(cpus)
 }
 
-/// The logical CPUs of the process's affinity mask.
-fn allowed() -> Vec<usize> {
-    let ids = core_affinity::get_core_ids().unwrap_or_default();
-    ids.into_iter().map(|core| core.id).collect()
+/// The logical CPUs of the process's affinity mask, as it was when first asked for: a caller that
+/// has been pinned since shall not leave the next engine one CPU.
+fn allowed() -> &'static [usize] {
+    static ALLOWED: OnceLock<Vec<usize>> = OnceLock::new();
+    ALLOWED.get_or_init(|| {
+        let ids = core_affinity::get_core_ids().unwrap_or_default();
+        ids.into_iter().map(|core| core.id).collect()
+    })
 }
 
 /// The CPUs that share a core with this one, itself included.
@@ -66,6 +71,18 @@ fn physical_first(cpus: &[usize], siblings: impl Fn(usize) -> Vec<usize>) -> Vec
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pinned_caller_leaves_the_others_their_cpus() {
+        let before = choose(1);
+        let all = allowed().len();
+        std::thread::spawn(move || {
+            assert!(before.first().is_none_or(|cpu| pin(*cpu)));
+            assert_eq!(choose(all).len(), all);
+        })
+        .join()
+        .unwrap();
+    }
 
     #[test]
     fn second_threads_of_cores_come_last() {

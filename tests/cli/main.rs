@@ -1,5 +1,6 @@
 //! The program as a user meets it: exit statuses, streams, flags, JSON.
 
+mod bench;
 mod chat;
 mod ends;
 mod interrupt;

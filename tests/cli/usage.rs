@@ -52,6 +52,16 @@ fn wrong_usage_is_status_2() {
         ("logits --model m --tokens 1 --json --out -", &["standard output"]),
         ("detokenize --model m", &["--tokens"]),
         ("tokenize --prompt a", &["--model"]),
+        ("bench --rows 148,0", &["--rows", "item 2 (`0`) is 0"]),
+        ("bench --threads 0", &["--threads", "is 0"]),
+        ("bench --reps 0", &["--reps is 0"]),
+        ("bench --wanted 0", &["--wanted is 0"]),
+        ("bench --type Q4_K,q9", &["item 2 (`q9`)", "Q4_K_M", "Q6_K"]),
+        ("bench --shape llama-70b", &["llama-70b", "llada-8b", "dream-7b"]),
+        ("bench --model m --layers 2", &["--layers", "--model"]),
+        ("bench --model m --type Q8_0", &["--type", "--model"]),
+        ("bench --threads 1,2 --cpus 0", &["--cpus", "1 CPUs for 2"]),
+        ("bench --lock maybe", &["auto, on or off"]),
         ("inspect", &["path"]),
         ("inspect a b", &["b"]),
     ];
@@ -89,7 +99,7 @@ fn what_cannot_be_done_is_status_1_and_one_line() {
 
 #[test]
 fn what_a_later_version_has_says_so() {
-    for command in ["bench", "profile", "serve", "batch", "doctor", "eval"] {
+    for command in ["profile", "serve", "batch", "doctor", "eval"] {
         let words = [command, "does not exist in this version"];
         refused(&run([command, "--anything", "x"]), 1, &words);
     }
@@ -121,6 +131,7 @@ fn help_and_version_are_results() {
         ("inspect --help", "path"),
         ("logits --help", "--rows"),
         ("plan --help", "--guidance"),
+        ("bench --help", "--reps"),
     ] {
         let ran = run(args.split(' '));
         assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{args}");

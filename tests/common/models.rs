@@ -36,7 +36,7 @@ pub fn load_within(name: &str, limits: Limits, isa: Option<&str>) -> Engine {
 
 pub fn kind(engine: &Engine) -> Kind {
     match engine.config().architecture {
-        Architecture::Llada => Kind::Llada,
+        Architecture::Llada | Architecture::Llama => Kind::Llada,
         Architecture::Dream => Kind::Dream,
     }
 }

@@ -23,7 +23,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PACKAGE = "dllm-cpu"
 # What a build of the package reads.
-COPIED = ["Cargo.toml", "Cargo.lock", "src", "arena", "kernels", "benches", "tests"]
+COPIED = ["Cargo.toml", "Cargo.lock", "src", "arena", "kernels", "benches", "tests", "tools"]
 # A broken loop bound may never end; the tests themselves take seconds.
 TIMEOUT_S = 300
 KEYS = {"name", "file", "find", "replace", "times", "tests", "package"}

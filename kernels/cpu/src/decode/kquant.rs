@@ -6,52 +6,65 @@ use super::tile::{Tile, Unpack, f16_at, split_nibbles};
 use crate::dtype::*;
 
 impl Unpack for Q2_K {
-    fn unpack(block: &[u8], _slot: usize, tile: &mut Tile) {
+    fn scales(block: &[u8], _slot: usize, tile: &mut Tile) {
         tile.d[0] = f16_at(block, 80);
         tile.m[0] = f16_at(block, 82);
         for (s, &both) in block[..16].iter().enumerate() {
-            tile.scales[s] = (both & 15) as i8;
+            tile.scales[s] = both & 15;
             tile.mins[s] = both >> 4;
         }
+    }
+
+    fn codes(block: &[u8], _slot: usize, tile: &mut Tile) {
         two_bits(&block[16..80], &mut tile.codes);
     }
 }
 
 impl Unpack for Q3_K {
-    fn unpack(block: &[u8], _slot: usize, tile: &mut Tile) {
+    fn scales(block: &[u8], _slot: usize, tile: &mut Tile) {
         tile.d[0] = f16_at(block, 108);
         let (low, high) = block[96..108].split_at(8);
         for s in 0..16 {
             let low_bits = low[s % 8] >> (s / 8 * 4) & 15;
             let high_bits = high[s % 4] >> (s / 4 * 2) & 3;
-            tile.scales[s] = (low_bits | high_bits << 4) as i8 - 32;
+            tile.scales[s] = (low_bits | high_bits << 4).wrapping_sub(32);
         }
+    }
+
+    fn codes(block: &[u8], _slot: usize, tile: &mut Tile) {
         two_bits(&block[32..96], &mut tile.codes);
         one_bits(&block[..32], 2, &mut tile.codes);
     }
 }
 
 impl Unpack for Q4_K {
-    fn unpack(block: &[u8], _slot: usize, tile: &mut Tile) {
+    fn scales(block: &[u8], _slot: usize, tile: &mut Tile) {
         header(block, tile);
+    }
+
+    fn codes(block: &[u8], _slot: usize, tile: &mut Tile) {
         nibble_pairs::<32>(&block[16..144], &mut tile.codes);
     }
 }
 
 impl Unpack for Q5_K {
-    fn unpack(block: &[u8], _slot: usize, tile: &mut Tile) {
+    fn scales(block: &[u8], _slot: usize, tile: &mut Tile) {
         header(block, tile);
+    }
+
+    fn codes(block: &[u8], _slot: usize, tile: &mut Tile) {
         nibble_pairs::<32>(&block[48..176], &mut tile.codes);
         one_bits(&block[16..48], 4, &mut tile.codes);
     }
 }
 
 impl Unpack for Q6_K {
-    fn unpack(block: &[u8], _slot: usize, tile: &mut Tile) {
+    fn scales(block: &[u8], _slot: usize, tile: &mut Tile) {
         tile.d[0] = f16_at(block, 208);
-        for (scale, &byte) in tile.scales.iter_mut().zip(&block[192..208]) {
-            *scale = byte as i8;
-        }
+        tile.scales.copy_from_slice(&block[192..208]);
+    }
+
+    fn codes(block: &[u8], _slot: usize, tile: &mut Tile) {
         nibble_pairs::<64>(&block[..128], &mut tile.codes);
         let mut high = [0; SUPER_WEIGHTS];
         two_bits(&block[128..192], &mut high);
@@ -62,14 +75,17 @@ impl Unpack for Q6_K {
 }
 
 impl Unpack for IQ4_XS {
-    fn unpack(block: &[u8], _slot: usize, tile: &mut Tile) {
+    fn scales(block: &[u8], _slot: usize, tile: &mut Tile) {
         tile.d[0] = f16_at(block, 0);
         let high = u16::from_le_bytes([block[2], block[3]]);
         for s in 0..8 {
             let low_bits = block[4 + s / 2] >> (s % 2 * 4) & 15;
             let high_bits = (high >> (2 * s) & 3) as u8;
-            tile.scales[s] = (low_bits | high_bits << 4) as i8 - 32;
+            tile.scales[s] = (low_bits | high_bits << 4).wrapping_sub(32);
         }
+    }
+
+    fn codes(block: &[u8], _slot: usize, tile: &mut Tile) {
         nibble_pairs::<16>(&block[8..136], &mut tile.codes);
     }
 }
@@ -77,17 +93,20 @@ impl Unpack for IQ4_XS {
 /// The start of Q4_K and Q5_K: super-scale, super-min, then 8 scales and 8 mins of 6 bits. The
 /// first four of either are the low bits of a byte; the last four have their low nibble
 /// in bytes 8 to 11 and their high two bits above the first four.
+#[inline(always)]
 fn header(block: &[u8], tile: &mut Tile) {
     tile.d[0] = f16_at(block, 0);
     tile.m[0] = f16_at(block, 2);
-    let (scales, rest) = block[4..16].split_at(4);
-    let (mins, nibbles) = rest.split_at(4);
-    for s in 0..4 {
-        tile.scales[s] = (scales[s] & 63) as i8;
-        tile.mins[s] = mins[s] & 63;
-        tile.scales[s + 4] = (nibbles[s] & 15 | scales[s] >> 6 << 4) as i8;
-        tile.mins[s + 4] = nibbles[s] >> 4 | mins[s] >> 6 << 4;
-    }
+    // Four bytes at a time: a word holds one field of four sub-blocks.
+    let words = block[4..16].as_chunks::<4>().0;
+    let word = |at: usize| u32::from_le_bytes(words[at]);
+    let (scales, mins, nibbles) = (word(0), word(1), word(2));
+    let (low_six, low_four, next_two) = (0x3f3f_3f3f, 0x0f0f_0f0f, 0x3030_3030);
+    let eight = |first: u32, last: u32| (u64::from(first) | u64::from(last) << 32).to_le_bytes();
+    let late_scales = nibbles & low_four | scales >> 2 & next_two;
+    let late_mins = nibbles >> 4 & low_four | mins >> 2 & next_two;
+    tile.scales.as_chunks_mut().0[0] = eight(scales & low_six, late_scales);
+    tile.mins.as_chunks_mut().0[0] = eight(mins & low_six, late_mins);
 }
 
 /// Each run of `RUN` bytes holds `RUN` weights in its low nibbles and the next `RUN` in its high.

@@ -11,7 +11,7 @@ mod tile;
 
 pub use finite::first_nonfinite;
 pub use float::{bf16_to_f32, f16_to_f32};
-pub(crate) use tile::{Tile, Unpack};
+pub(crate) use tile::{SLOTS, Tile, Unpack};
 
 use crate::dtype::*;
 
@@ -74,7 +74,7 @@ fn scale_and_min<F: Format>(tile: &Tile, s: usize) -> (f32, f32) {
     if !F::SUPER {
         return (tile.d[s], tile.m[s]);
     }
-    let scale = tile.d[0] * f32::from(tile.scales[s]);
+    let scale = tile.d[0] * f32::from(tile.scales[s].cast_signed());
     // Negated after rounding, so adding it is the subtraction that the formula asks for.
     (scale, -(tile.m[0] * f32::from(tile.mins[s])))
 }

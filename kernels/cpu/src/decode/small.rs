@@ -6,40 +6,55 @@ use super::tile::{Tile, Unpack, f16_at, split_nibbles};
 use crate::dtype::*;
 
 impl Unpack for Q4_0 {
-    fn unpack(block: &[u8], slot: usize, tile: &mut Tile) {
+    fn scales(block: &[u8], slot: usize, tile: &mut Tile) {
         tile.d[slot] = f16_at(block, 0);
+    }
+
+    fn codes(block: &[u8], slot: usize, tile: &mut Tile) {
         nibbles(&block[2..18], tile.slot(slot));
     }
 }
 
 impl Unpack for Q4_1 {
-    fn unpack(block: &[u8], slot: usize, tile: &mut Tile) {
+    fn scales(block: &[u8], slot: usize, tile: &mut Tile) {
         tile.d[slot] = f16_at(block, 0);
         tile.m[slot] = f16_at(block, 2);
+    }
+
+    fn codes(block: &[u8], slot: usize, tile: &mut Tile) {
         nibbles(&block[4..20], tile.slot(slot));
     }
 }
 
 impl Unpack for Q5_0 {
-    fn unpack(block: &[u8], slot: usize, tile: &mut Tile) {
+    fn scales(block: &[u8], slot: usize, tile: &mut Tile) {
         tile.d[slot] = f16_at(block, 0);
+    }
+
+    fn codes(block: &[u8], slot: usize, tile: &mut Tile) {
         nibbles(&block[6..22], tile.slot(slot));
         fifth_bits(&block[2..6], tile.slot(slot));
     }
 }
 
 impl Unpack for Q5_1 {
-    fn unpack(block: &[u8], slot: usize, tile: &mut Tile) {
+    fn scales(block: &[u8], slot: usize, tile: &mut Tile) {
         tile.d[slot] = f16_at(block, 0);
         tile.m[slot] = f16_at(block, 2);
+    }
+
+    fn codes(block: &[u8], slot: usize, tile: &mut Tile) {
         nibbles(&block[8..24], tile.slot(slot));
         fifth_bits(&block[4..8], tile.slot(slot));
     }
 }
 
 impl Unpack for Q8_0 {
-    fn unpack(block: &[u8], slot: usize, tile: &mut Tile) {
+    fn scales(block: &[u8], slot: usize, tile: &mut Tile) {
         tile.d[slot] = f16_at(block, 0);
+    }
+
+    fn codes(block: &[u8], slot: usize, tile: &mut Tile) {
         for (code, &signed) in tile.slot(slot).iter_mut().zip(&block[2..34]) {
             // Adding 128 to a two's complement byte is flipping its sign bit.
             *code = signed ^ 0x80;
@@ -48,8 +63,12 @@ impl Unpack for Q8_0 {
 }
 
 impl Unpack for IQ4_NL {
-    fn unpack(block: &[u8], slot: usize, tile: &mut Tile) {
-        Q4_0::unpack(block, slot, tile);
+    fn scales(block: &[u8], slot: usize, tile: &mut Tile) {
+        Q4_0::scales(block, slot, tile);
+    }
+
+    fn codes(block: &[u8], slot: usize, tile: &mut Tile) {
+        Q4_0::codes(block, slot, tile);
     }
 }
 

@@ -4,7 +4,7 @@ use super::f16_to_f32;
 use crate::dtype::{Format, SUPER_WEIGHTS};
 
 /// Blocks of 32 weights in a super-block.
-const SLOTS: usize = SUPER_WEIGHTS / 32;
+pub(crate) const SLOTS: usize = SUPER_WEIGHTS / 32;
 
 /// 256 weights of one row: one block of a type with super-scales, or 8 slots of 32 weights.
 #[derive(Clone)]
@@ -15,8 +15,9 @@ pub(crate) struct Tile {
     pub d: [f32; SLOTS],
     /// f32 mins as in the file, one a slot. With super-scales, only `m[0]`.
     pub m: [f32; SLOTS],
-    /// Integer sub-block scales. The unsigned ones have at most 6 bits, so i8 holds them all.
-    pub scales: [i8; 16],
+    /// Integer sub-block scales: i8 in two's complement, which the unsigned ones, having at most 6
+    /// bits, are as well.
+    pub scales: [u8; 16],
     /// Integer sub-block mins.
     pub mins: [u8; 16],
 }
@@ -39,9 +40,19 @@ impl Tile {
 
 /// How a type's bits lie in the file.
 pub(crate) trait Unpack: Format {
-    /// Unpacks one block of the file, `block` of [`Format::FILE_BYTES`] bytes, to slot `slot`
-    /// of the tile: 0 for a type with super-scales, whose block fills the tile.
-    fn unpack(block: &[u8], slot: usize, tile: &mut Tile);
+    /// Unpacks the scales and mins of one block of the file, `block` of [`Format::FILE_BYTES`]
+    /// bytes, to slot `slot` of the tile: 0 for a type with super-scales, whose block fills the
+    /// tile.
+    fn scales(block: &[u8], slot: usize, tile: &mut Tile);
+
+    /// Unpacks its codes.
+    fn codes(block: &[u8], slot: usize, tile: &mut Tile);
+
+    /// Unpacks both.
+    fn unpack(block: &[u8], slot: usize, tile: &mut Tile) {
+        Self::scales(block, slot, tile);
+        Self::codes(block, slot, tile);
+    }
 }
 
 /// The f16 at a byte offset.

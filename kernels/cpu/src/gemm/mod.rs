@@ -1,10 +1,11 @@
 //! The quantized GEMM: one panel of 16 weight rows against all tokens.
 //!
 //! For each super-block of 256 weights the panel's two groups of 8 rows are unpacked once into a
-//! tile of unsigned bytes that stays in L1; all tokens stream past it, [`TOKEN_TILE`] at a time.
-//! Lanes are rows, so no sum runs across a register. Everything inside a super-block is integer
-//! (K-quants) or integer per 32 weights (types with one scale per 32), so exact; the f32 part is a
-//! fused multiply-add or two in a fixed order. The result does not depend on the instruction set.
+//! tile of unsigned bytes that stays in L1; all tokens stream past it, [`Isa::TOKEN_TILE`] at a
+//! time. Lanes are rows, so no sum runs across a register. Everything inside a super-block is
+//! integer (K-quants) or integer per 32 weights (types with one scale per 32), so exact; the f32
+//! part is `out += dx * (d * codes - m * sum)`, a multiply and two fused multiply-adds in that
+//! order. The result does not depend on the instruction set.
 
 mod float;
 mod multiply;
@@ -16,12 +17,13 @@ use crate::dtype::{self, Dtype, Format, GROUP_ROWS, PANEL_ROWS, SUPER_WEIGHTS};
 use crate::isa::Isa;
 use crate::table::{Kernels, Op};
 use core::marker::PhantomData;
+pub(crate) use multiply::chain_depth;
 use multiply::{Tokens, multiply_all};
 use tile::Tile;
+pub(crate) use tile::signed;
 
-/// Tokens whose sums stay in registers: 2 x 3 integer and 2 x 3 partial sums, two weight vectors
-/// and a broadcast are 15 of AVX2's 16 registers.
-pub const TOKEN_TILE: usize = 3;
+/// The largest [`Isa::TOKEN_TILE`].
+pub const TOKEN_TILE_MAX: usize = 6;
 /// Activation codes of a super-block, four a word.
 pub const CODE_WORDS: usize = SUPER_WEIGHTS / 4;
 /// Words of integer sums a super-block: see [`Activations::sums`].
@@ -71,7 +73,10 @@ impl<F: Format> Op for GemmPanel<'_, F> {
         let codes = x.codes.as_chunks::<CODE_WORDS>().0;
         let sums = x.sums.as_chunks::<SUM_WORDS>().0;
         let mut tile = Tile::EMPTY;
-        for (sb, blocks) in self.panel.chunks_exact(GROUPS * F::BLOCK_BYTES).enumerate() {
+        let block_bytes = GROUPS * F::BLOCK_BYTES;
+        for (sb, blocks) in self.panel.chunks_exact(block_bytes).enumerate() {
+            let next = (sb + 1) * block_bytes;
+            let next = self.panel.get(next..next + block_bytes).unwrap_or_default();
             for (g, block) in blocks.chunks_exact(F::BLOCK_BYTES).enumerate() {
                 tile.unpack::<I, F>(isa, g, block);
             }
@@ -81,7 +86,7 @@ impl<F: Format> Op for GemmPanel<'_, F> {
                 sums: &sums[first..first + x.tokens],
                 scales: &x.scales[first * scales_per_token..][..x.tokens * scales_per_token],
             };
-            multiply_all::<I, F>(isa, &tile, tokens, out);
+            multiply_all::<I, F>(isa, &tile, tokens, next, out);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The multiply loop: a tile against all tokens, a few at a time.
 
 use super::tile::{Tile, signed};
-use super::{CODE_WORDS, GROUPS, SUM_WORDS, SUMS_32_AT, TOKEN_TILE};
+use super::{CODE_WORDS, GROUPS, SUM_WORDS, SUMS_32_AT};
 use crate::dtype::{Format, GROUP_ROWS, PANEL_ROWS, SUPER_WEIGHTS};
 use crate::isa::{Isa, Simd, VecF, VecI};
 
@@ -13,17 +13,48 @@ pub(super) struct Tokens<'a> {
     pub scales: &'a [f32],
 }
 
+/// `next` is what will be unpacked after this tile: it is brought nearer meanwhile.
 #[inline(always)]
-pub(super) fn multiply_all<I: Isa, F: Format>(isa: I, tile: &Tile, x: Tokens<'_>, out: &mut [f32]) {
-    let tokens = x.codes.len();
-    let mut t = 0;
-    while t + TOKEN_TILE <= tokens {
-        multiply::<I, F, TOKEN_TILE>(isa, tile, x, t, out);
-        t += TOKEN_TILE;
+pub(super) fn multiply_all<I: Isa, F: Format>(
+    isa: I,
+    tile: &Tile,
+    x: Tokens<'_>,
+    next: &[u8],
+    out: &mut [f32],
+) {
+    // Decided at compile time; an associated constant cannot be a generic argument.
+    match I::TOKEN_TILE {
+        6 => multiply_strips::<I, F, 6>(isa, tile, x, next, out),
+        _ => multiply_strips::<I, F, 3>(isa, tile, x, next, out),
     }
-    while t < tokens {
-        multiply::<I, F, 1>(isa, tile, x, t, out);
-        t += 1;
+}
+
+/// `T` tokens at a time, then those that are left: in one go, since a token alone waits for its
+/// own sums.
+#[inline(always)]
+fn multiply_strips<I: Isa, F: Format, const T: usize>(
+    isa: I,
+    tile: &Tile,
+    x: Tokens<'_>,
+    next: &[u8],
+    out: &mut [f32],
+) {
+    let tokens = x.codes.len();
+    // A little with each strip, so that loads are not held up behind it.
+    let mut parts = next.chunks(next.len() * T / tokens.max(T) + 1);
+    let mut t = 0;
+    while t + T <= tokens {
+        isa.prefetch(parts.next().unwrap_or_default());
+        multiply::<I, F, T>(isa, tile, x, t, out);
+        t += T;
+    }
+    match tokens - t {
+        1 => multiply::<I, F, 1>(isa, tile, x, t, out),
+        2 => multiply::<I, F, 2>(isa, tile, x, t, out),
+        3 if T > 3 => multiply::<I, F, 3>(isa, tile, x, t, out),
+        4 if T > 4 => multiply::<I, F, 4>(isa, tile, x, t, out),
+        5 if T > 5 => multiply::<I, F, 5>(isa, tile, x, t, out),
+        _ => (),
     }
 }
 
@@ -50,13 +81,23 @@ fn multiply<I: Isa, F: Format, const T: usize>(
             finish_super::<I, F>(isa, tile, &acc[t], &sums[t], x.scales[first + t], out);
         }
     } else {
+        let mut total = [[v.splat(0.0); GROUPS]; T];
+        for t in 0..T {
+            for g in 0..GROUPS {
+                total[t][g] = v.load(&out[t * PANEL_ROWS + g * GROUP_ROWS..]);
+            }
+        }
         for s in 0..SUPER_WEIGHTS / F::SUB {
             let mut acc = [[v.splat_i32(0); GROUPS]; T];
             add_sub_block::<I, F, T>(isa, tile, s, codes, &mut acc);
             for t in 0..T {
                 let dx = x.scales[(first + t) * 8 + s];
-                let out = &mut out[t * PANEL_ROWS..][..PANEL_ROWS];
-                finish_sub_block::<I, F>(isa, tile, s, &acc[t], &sums[t], dx, out);
+                finish_sub_block::<I, F>(isa, tile, s, &acc[t], &sums[t], dx, &mut total[t]);
+            }
+        }
+        for t in 0..T {
+            for g in 0..GROUPS {
+                v.store(&mut out[t * PANEL_ROWS + g * GROUP_ROWS..], total[t][g]);
             }
         }
     }
@@ -65,6 +106,14 @@ fn multiply<I: Isa, F: Format, const T: usize>(
 #[cold]
 fn oob() -> ! {
     unreachable!("token tiles lie within the activations")
+}
+
+/// How many products of a sub-block are added before they are widened and scaled.
+#[inline(always)]
+pub(crate) fn chain_depth<I: Isa, F: Format>() -> usize {
+    let depth_max = if signed::<I, F>() { 1 } else { I::depth(F::CODE_MAX).min(F::SUB / 4) };
+    // Down to a power of two, so that it divides the vectors of a sub-block.
+    1 << depth_max.ilog2()
 }
 
 /// `acc[token][group] += scale[s] * (codes of sub-block s . activations)`.
@@ -78,11 +127,9 @@ fn add_sub_block<I: Isa, F: Format, const T: usize>(
 ) {
     let v = isa.v();
     let vectors = F::SUB / 4;
-    // Down to a power of two, so that it divides the vectors of a sub-block.
-    let depth_max = if signed::<I, F>() { 1 } else { I::depth(F::CODE_MAX).min(vectors) };
-    let depth = 1 << depth_max.ilog2();
+    let depth = chain_depth::<I, F>();
     let scale = |g: usize| {
-        if F::SUPER { v.load_i32(&tile.scales[g][s]) } else { v.splat_i32(I::scale_lane(1)) }
+        if F::SUPER { v.load_i32(&tile.scales[g][s]) } else { isa.scale_lanes(v.splat_i32(1)) }
     };
     for chain in 0..vectors / depth {
         let mut part = [[v.splat_i32(0); GROUPS]; T];
@@ -119,12 +166,13 @@ fn sum_part<I: Isa, F: Format>(
 ) -> VecI<I> {
     let v = isa.v();
     let first = if F::SUB == 32 { SUMS_32_AT } else { 0 };
-    let mut total = v.splat_i32(0);
-    for p in 0..SUPER_WEIGHTS / F::SUB / 2 {
-        let product = v.dot_i16(v.load_i32(&factors[p]), v.splat_i32(sums[first + p]));
-        total = v.add_i32(total, product);
+    // Two sums, so that half as many products wait for one another.
+    let mut totals = [v.splat_i32(0); 2];
+    for p in 0..F::N_SUB / 2 {
+        let pair = v.splat_i32(sums[first + p]);
+        totals[p % 2] = isa.dot_i16_add(totals[p % 2], v.load_i32(&factors[p]), pair);
     }
-    total
+    v.add_i32(totals[0], totals[1])
 }
 
 #[inline(always)]
@@ -140,19 +188,18 @@ fn finish_super<I: Isa, F: Format>(
     let dx = v.splat(dx);
     for g in 0..GROUPS {
         let to = &mut out[g * GROUP_ROWS..][..GROUP_ROWS];
-        let d = v.mul(v.load(&tile.d[g][0]), dx);
-        let old: VecF<I> = v.load(to);
-        let new = if F::MIN {
-            let new = v.fma(d, v.to_f32(acc[g]), old);
-            let m = v.mul(v.load(&tile.m[g][0]), dx);
-            v.fnma(m, v.to_f32(sum_part::<I, F>(isa, &tile.sum_factors[g], sums)), new)
+        let d = v.load(&tile.d[g][0]);
+        let factors = &tile.sum_factors[g];
+        let part = if F::MIN {
+            let min = v.to_f32(sum_part::<I, F>(isa, factors, sums));
+            v.fnma(v.load(&tile.m[g][0]), min, v.mul(d, v.to_f32(acc[g])))
         } else if signed::<I, F>() {
-            v.fma(d, v.to_f32(acc[g]), old)
+            v.mul(d, v.to_f32(acc[g]))
         } else {
-            let offset = sum_part::<I, F>(isa, &tile.sum_factors[g], sums);
-            v.fma(d, v.to_f32(v.sub_i32(acc[g], offset)), old)
+            v.mul(d, v.to_f32(v.sub_i32(acc[g], sum_part::<I, F>(isa, factors, sums))))
         };
-        v.store(to, new);
+        let sum = v.fma(dx, part, v.load(to));
+        v.store(to, sum);
     }
 }
 
@@ -164,7 +211,7 @@ fn finish_sub_block<I: Isa, F: Format>(
     acc: &[VecI<I>; GROUPS],
     sums: &[i32; SUM_WORDS],
     dx: f32,
-    out: &mut [f32],
+    total: &mut [VecF<I>; GROUPS],
 ) {
     let v = isa.v();
     let dx = v.splat(dx);
@@ -172,15 +219,12 @@ fn finish_sub_block<I: Isa, F: Format>(
     let pair = sums[SUMS_32_AT + s / 2];
     let sum = if s.is_multiple_of(2) { pair << 16 >> 16 } else { pair >> 16 };
     for g in 0..GROUPS {
-        let to = &mut out[g * GROUP_ROWS..][..GROUP_ROWS];
-        let d = v.mul(v.load(&tile.d[g][s]), dx);
         let shift = if signed::<I, F>() { 0 } else { F::OFFSET * sum };
         let dot = v.to_f32(v.sub_i32(acc[g], v.splat_i32(shift)));
-        let mut new = v.fma(d, dot, v.load(to));
+        let mut part = v.mul(v.load(&tile.d[g][s]), dot);
         if F::MIN {
-            let m = v.mul(v.load(&tile.m[g][s]), dx);
-            new = v.fma(m, v.splat(sum as f32), new);
+            part = v.fma(v.load(&tile.m[g][s]), v.splat(sum as f32), part);
         }
-        v.store(to, new);
+        total[g] = v.fma(dx, part, total[g]);
     }
 }

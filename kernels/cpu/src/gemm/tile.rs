@@ -1,7 +1,7 @@
 //! One super-block of a panel, unpacked to what the multiply loop reads.
 
 use super::{CODE_WORDS, GROUPS};
-use crate::dtype::{Format, GROUP_ROWS, SUPER_WEIGHTS};
+use crate::dtype::{Format, GROUP_ROWS};
 use crate::isa::{Isa, Simd, VecI};
 
 /// One super-block of 16 rows, unpacked: what every format looks like to the multiply loop.
@@ -38,7 +38,7 @@ impl Tile {
             read_floats(&block[F::DMIN..], &mut self.m[g][..floats]);
         }
         if F::SUPER {
-            self.unpack_scales::<I, F>(g, block);
+            self.unpack_scales::<I, F>(isa, g, block);
         }
     }
 
@@ -68,33 +68,27 @@ impl Tile {
     }
 
     #[inline(always)]
-    fn unpack_scales<I: Isa, F: Format>(&mut self, g: usize, block: &[u8]) {
-        let subs = SUPER_WEIGHTS / F::SUB;
-        let scales = block[F::SCALES..].as_chunks::<GROUP_ROWS>().0;
-        let scale = |s: usize, r: usize| {
-            if F::MIN { i32::from(scales[s][r]) } else { i32::from(scales[s][r] as i8) }
-        };
-        for s in 0..subs {
-            for r in 0..GROUP_ROWS {
-                self.scales[g][s][r] = I::scale_lane(scale(s, r));
-            }
+    fn unpack_scales<I: Isa, F: Format>(&mut self, isa: I, g: usize, block: &[u8]) {
+        let v = isa.v();
+        let scales: &[[u8; GROUP_ROWS]] = &block[F::SCALES..].as_chunks().0[..F::N_SUB];
+        let scale = |s: usize| if F::MIN { v.load_u8(&scales[s]) } else { v.load_i8(&scales[s]) };
+        for s in 0..F::N_SUB {
+            v.store_i32(&mut self.scales[g][s], isa.scale_lanes(scale(s)));
         }
-        let mins = block[if F::MIN { F::MINS } else { F::SCALES }..].as_chunks::<GROUP_ROWS>().0;
-        for p in 0..subs / 2 {
-            for (r, pair) in self.sum_factors[g][p].iter_mut().enumerate() {
-                let factor = |s: usize| {
-                    if F::MIN { i32::from(mins[s][r]) } else { F::OFFSET * scale(s, r) }
-                };
-                let (low, high) = (factor(2 * p), factor(2 * p + 1));
-                *pair = (low & 0xffff) | (high << 16);
-            }
+        let mins = block[if F::MIN { F::MINS } else { F::SCALES }..].as_chunks().0;
+        let offset = v.splat_i32(F::OFFSET);
+        let factor =
+            |s: usize| if F::MIN { v.load_u8(&mins[s]) } else { v.mul_i32(offset, scale(s)) };
+        for p in 0..F::N_SUB / 2 {
+            let pair = v.pair_i16(factor(2 * p), factor(2 * p + 1));
+            v.store_i32(&mut self.sum_factors[g][p], pair);
         }
     }
 }
 
 /// Whether the tile holds signed weights, the offset already subtracted.
 #[inline(always)]
-pub(super) const fn signed<I: Isa, F: Format>() -> bool {
+pub(crate) const fn signed<I: Isa, F: Format>() -> bool {
     F::CODE_MAX > I::UNSIGNED_MAX
 }
 

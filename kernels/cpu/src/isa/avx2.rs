@@ -247,7 +247,33 @@ impl Simd for Avx2 {
     fn sub_bytes(self, a: __m256i, b: __m256i) -> __m256i {
         with_avx2!(_mm256_sub_epi8(a, b))
     }
+    #[inline(always)]
+    fn load_u8(self, src: &[u8; 8]) -> __m256i {
+        with_avx2!(_mm256_cvtepu8_epi32(_mm_loadl_epi64(src.as_ptr().cast())))
+    }
+    #[inline(always)]
+    fn load_i8(self, src: &[u8; 8]) -> __m256i {
+        with_avx2!(_mm256_cvtepi8_epi32(_mm_loadl_epi64(src.as_ptr().cast())))
+    }
+    #[inline(always)]
+    fn pair_i16(self, low: __m256i, high: __m256i) -> __m256i {
+        with_avx2!(_mm256_blend_epi16::<0b1010_1010>(low, _mm256_slli_epi32::<16>(high)))
+    }
 }
+
+/// Keeps `x` in a register and hides from the compiler where it came from.
+#[target_feature(enable = "avx2")]
+#[inline]
+pub(super) fn opaque_register(mut x: __m256i) -> __m256i {
+    // SAFETY: no instruction, so nothing is read, written or clobbered.
+    unsafe {
+        core::arch::asm!("/* {0} */", inout(ymm_reg) x, options(nomem, nostack, preserves_flags));
+    }
+    x
+}
+
+/// Bytes of a cache line of every x86-64 CPU.
+const CACHE_LINE_BYTES: usize = 64;
 
 /// The largest activation code: quantization clamps to it.
 const ACTIVATION_MAX: u32 = 127;
@@ -259,6 +285,7 @@ impl Isa for Avx2 {
     /// Two products of this and the largest activation still fit an i16.
     const UNSIGNED_MAX: u32 = i16::MAX as u32 / (2 * ACTIVATION_MAX);
     const SCALE_I32: bool = false;
+    const TOKEN_TILE: usize = 3;
 
     #[inline(always)]
     fn v(self) -> Avx2 {
@@ -284,5 +311,19 @@ impl Isa for Avx2 {
     #[inline(always)]
     fn widen(self, acc: __m256i, scale: __m256i) -> __m256i {
         with_avx2!(_mm256_madd_epi16(acc, scale))
+    }
+    #[inline(always)]
+    fn dot_i16_add(self, acc: __m256i, a: __m256i, b: __m256i) -> __m256i {
+        self.add_i32(acc, self.dot_i16(a, b))
+    }
+    #[inline(always)]
+    fn prefetch(self, bytes: &[u8]) {
+        for line in bytes.chunks(CACHE_LINE_BYTES) {
+            with_avx2!(_mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()));
+        }
+    }
+    #[inline(always)]
+    fn opaque(self, x: __m256i) -> __m256i {
+        with_avx2!(opaque_register(x))
     }
 }

@@ -128,6 +128,12 @@ pub trait Simd: Copy + 'static {
     fn look_up(self, table: &[u8; 16], a: Self::I) -> Self::I;
     /// Byte difference, wrapping.
     fn sub_bytes(self, a: Self::I, b: Self::I) -> Self::I;
+    /// The eight unsigned bytes at `src` as i32.
+    fn load_u8(self, src: &[u8; 8]) -> Self::I;
+    /// The eight signed bytes at `src` as i32.
+    fn load_i8(self, src: &[u8; 8]) -> Self::I;
+    /// Per lane: the low 16 bits of `low`, then those of `high`.
+    fn pair_i16(self, low: Self::I, high: Self::I) -> Self::I;
 }
 
 /// A whole instruction set: the vectors and the int8 dot product.
@@ -144,6 +150,9 @@ pub trait Isa: Copy + 'static {
     const UNSIGNED_MAX: u32;
     /// Whether the scale factor of [`Isa::widen`] is one i32 a lane (else two equal i16).
     const SCALE_I32: bool;
+    /// Tokens whose sums the quantized GEMM keeps in registers, as measured (`README.md` of this
+    /// crate): 3 with 16 registers, 6 with 32.
+    const TOKEN_TILE: usize;
 
     /// The vectors.
     fn v(self) -> Self::V;
@@ -157,11 +166,17 @@ pub trait Isa: Copy + 'static {
     fn dot_signed(self, w: VecI<Self>, x: VecI<Self>) -> VecI<Self>;
     /// The i32 sums times the scales.
     fn widen(self, acc: VecI<Self>, scale: VecI<Self>) -> VecI<Self>;
+    /// `acc +` [`Simd::dot_i16`].
+    fn dot_i16_add(self, acc: VecI<Self>, a: VecI<Self>, b: VecI<Self>) -> VecI<Self>;
+    /// Asks for these bytes to be brought to L1; does nothing where there is no such instruction.
+    fn prefetch(self, bytes: &[u8]);
+    /// The same value, of which the compiler knows nothing; no instruction where it is a register.
+    fn opaque(self, x: VecI<Self>) -> VecI<Self>;
 
-    /// One scale factor as [`Isa::widen`] wants it in its lane.
+    /// Scale factors, one i32 a lane, as [`Isa::widen`] wants them.
     #[inline(always)]
-    fn scale_lane(scale: i32) -> i32 {
-        if Self::SCALE_I32 { scale } else { (scale & 0xffff) | (scale << 16) }
+    fn scale_lanes(self, scales: VecI<Self>) -> VecI<Self> {
+        if Self::SCALE_I32 { scales } else { self.v().pair_i16(scales, scales) }
     }
 }
 

@@ -237,6 +237,18 @@ impl Simd for Scalar {
         }
         words(out)
     }
+    #[inline(always)]
+    fn load_u8(self, src: &[u8; 8]) -> Self::I {
+        lanes(|i| i32::from(src[i]))
+    }
+    #[inline(always)]
+    fn load_i8(self, src: &[u8; 8]) -> Self::I {
+        lanes(|i| i32::from(src[i].cast_signed()))
+    }
+    #[inline(always)]
+    fn pair_i16(self, low: Self::I, high: Self::I) -> Self::I {
+        lanes(|i| (low[i] & 0xffff) | (high[i] << 16))
+    }
 }
 
 /// Per lane: the dot product of its 4 weights, read by `weight`, and its 4 signed activations.
@@ -258,6 +270,7 @@ impl Isa for Scalar {
     const NAME: &'static str = "scalar";
     const UNSIGNED_MAX: u32 = 255;
     const SCALE_I32: bool = true;
+    const TOKEN_TILE: usize = 3;
 
     #[inline(always)]
     fn v(self) -> Self::V {
@@ -282,5 +295,15 @@ impl Isa for Scalar {
     #[inline(always)]
     fn widen(self, acc: [i32; 8], scale: [i32; 8]) -> [i32; 8] {
         self.mul_i32(acc, scale)
+    }
+    #[inline(always)]
+    fn dot_i16_add(self, acc: [i32; 8], a: [i32; 8], b: [i32; 8]) -> [i32; 8] {
+        self.add_i32(acc, self.dot_i16(a, b))
+    }
+    #[inline(always)]
+    fn prefetch(self, _bytes: &[u8]) {}
+    #[inline(always)]
+    fn opaque(self, x: [i32; 8]) -> [i32; 8] {
+        std::hint::black_box(x)
     }
 }

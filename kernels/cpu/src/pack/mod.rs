@@ -4,8 +4,13 @@
 //! (the last ones padded), a packed block of rows 0 to 7, then one of rows 8 to 15; the block is
 //! described at [`Format`]. Of a float type it holds f32 `[cols][16]`. All is little-endian.
 
-use crate::decode::{Tile, Unpack, decode_row};
+mod blocks;
+mod direct;
+mod interleave;
+
+use crate::decode::decode_row;
 use crate::dtype::*;
+use blocks::pack_blocks;
 
 /// Bytes of a packed panel of [`PANEL_ROWS`] rows of `cols` weights. Saturates on overflow, so
 /// that an absurd size fails where memory is asked for.
@@ -70,9 +75,6 @@ pub fn pack_panel(dtype: Dtype, rows: &[&[u8]], cols: usize, dst: &mut [u8]) {
 /// Bytes of one column of a float panel.
 const COLUMN_BYTES: usize = PANEL_ROWS * size_of::<f32>();
 
-/// Bytes of 4 codes of 8 rows: the distance between a row's successive words of 4 codes.
-const STRIDE_BYTES: usize = GROUP_ROWS * 4;
-
 /// Columns of a float panel filled for all rows before the next ones: 16 KiB, so that they stay
 /// in L1 while the rows' writes interleave.
 const FLOAT_RUN: usize = 256;
@@ -101,81 +103,5 @@ fn put_column_values(values: &[f32], r: usize, columns: &mut [[u8; COLUMN_BYTES]
     let at = r * size_of::<f32>();
     for (column, value) in columns.iter_mut().zip(values) {
         column[at..at + size_of::<f32>()].copy_from_slice(&value.to_le_bytes());
-    }
-}
-
-fn pack_blocks<F: Unpack>(rows: &[&[u8]], dst: &mut [u8]) {
-    let mut tile = Tile::ZERO;
-    let super_bytes = SUPER_WEIGHTS / F::FILE_WEIGHTS * F::FILE_BYTES;
-    for (sb, groups) in dst.chunks_exact_mut(2 * F::BLOCK_BYTES).enumerate() {
-        for (group, packed) in groups.chunks_exact_mut(F::BLOCK_BYTES).enumerate() {
-            for r in 0..GROUP_ROWS {
-                let row = rows.get(group * GROUP_ROWS + r).copied().unwrap_or_default();
-                let start = (sb * super_bytes).min(row.len());
-                let end = (start + super_bytes).min(row.len());
-                unpack_super::<F>(&row[start..end], super_bytes, &mut tile);
-                put_scales::<F>(&tile, r, packed);
-                put_codes::<F>(&tile.codes, r, &mut packed[F::CODES..]);
-            }
-        }
-    }
-}
-
-/// Unpacks a row's part of a super-block, fewer than `super_bytes` bytes where the row ends.
-fn unpack_super<F: Unpack>(src: &[u8], super_bytes: usize, tile: &mut Tile) {
-    if src.len() < super_bytes {
-        *tile = Tile::ZERO;
-    }
-    for (slot, block) in src.chunks_exact(F::FILE_BYTES).enumerate() {
-        F::unpack(block, slot, tile);
-    }
-}
-
-/// Writes row `r`'s scales and mins to the parts of a packed block before the codes.
-fn put_scales<F: Format>(tile: &Tile, r: usize, packed: &mut [u8]) {
-    let floats = if F::SUPER { 1 } else { F::N_SUB };
-    put_floats(&tile.d[..floats], r, &mut packed[F::D..]);
-    if F::MIN {
-        put_floats(&tile.m[..floats], r, &mut packed[F::DMIN..]);
-    }
-    if !F::SUPER {
-        return;
-    }
-    for (s, &scale) in tile.scales[..F::N_SUB].iter().enumerate() {
-        packed[F::SCALES + s * GROUP_ROWS + r] = scale.cast_unsigned();
-    }
-    if F::MIN {
-        for (s, &min) in tile.mins[..F::N_SUB].iter().enumerate() {
-            packed[F::MINS + s * GROUP_ROWS + r] = min;
-        }
-    }
-}
-
-/// Writes row `r`'s lane of `[sub-block][row]` floats.
-fn put_floats(values: &[f32], r: usize, out: &mut [u8]) {
-    let lanes = out.as_chunks_mut::<{ size_of::<f32>() }>().0;
-    for (lane, value) in lanes.iter_mut().skip(r).step_by(GROUP_ROWS).zip(values) {
-        *lane = value.to_le_bytes();
-    }
-}
-
-/// Writes row `r`'s 256 codes, four at a time.
-fn put_codes<F: Format>(codes: &[u8; SUPER_WEIGHTS], r: usize, out: &mut [u8]) {
-    let at = r * 4;
-    let places = out.as_chunks_mut::<STRIDE_BYTES>().0;
-    let words = codes.as_chunks::<4>().0;
-    if !F::NIBBLE {
-        for (place, word) in places.iter_mut().zip(words) {
-            place[at..at + 4].copy_from_slice(word);
-        }
-        return;
-    }
-    // A place takes 4 weights below the 4 weights that come 32 (8 words) later.
-    for (places, words) in places.chunks_exact_mut(8).zip(words.chunks_exact(16)) {
-        let (low, high) = words.split_at(8);
-        for ((place, low), high) in places.iter_mut().zip(low).zip(high) {
-            let word = u32::from_le_bytes(*low) | u32::from_le_bytes(*high) << 4;
-            place[at..at + 4].copy_from_slice(&word.to_le_bytes());
-        }
     }
 }

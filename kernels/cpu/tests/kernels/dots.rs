@@ -41,7 +41,7 @@ impl Op for Dot {
             }
         };
         let mut lanes = [0; 8];
-        v.store_i32(&mut lanes, isa.widen(sum, v.splat_i32(I::scale_lane(self.scale))));
+        v.store_i32(&mut lanes, isa.widen(sum, isa.scale_lanes(v.splat_i32(self.scale))));
         lanes
     }
 }

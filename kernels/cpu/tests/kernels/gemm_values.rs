@@ -1,19 +1,19 @@
 //! Matrix products against f64 products of the decoded weights, within a derived bound.
 //!
 //! Let `w = scale * code - min` be a weight, `p` and `m` its two parts, `x` an activation's code
-//! and `dx` its scale. The kernel adds, for each block of 256 (or 32) weights, `(d dx) i` and
-//! perhaps `(dm dx) j` to the output, where i and j are integers, computed exactly, with
-//! `|d i| <= sum |p x|` and `|dm j| <= sum |m x|`. Each such term is rounded
+//! and `dx` its scale. The kernel adds, for each block of 256 (or 32) weights, `dx (d i - dm j)`
+//! to the output, where i and j are integers, computed exactly, with `|d i| <= sum |p x|` and
+//! `|dm j| <= sum |m x|`. Each such term is rounded
 //!
-//! - once in `d dx`,
 //! - once where the integer is made an f32,
-//! - once in its own fused multiply-add and in each later one: at most `terms` times,
+//! - once or twice in `d i - dm j`,
+//! - once in the fused multiply-add by `dx` and in each later one: at most `terms` times,
 //!
 //! and the decoded weights of the oracle are rounded twice (the product, the difference; the
 //! K-quants' scale times super-scale has at most 19 bits and is exact). The oracle's own f64
 //! sums are a hundred thousand times finer than one more rounding. So the error is at most that
-//! of `terms + 5` roundings of `sum (|p| + |m|) |x| dx`. Where `d dx` is not a normal number its
-//! error is absolute: up to 2^-150 times an integer below 2^30, once a term.
+//! of `terms + 5` roundings of `sum (|p| + |m|) |x| dx`. Where `d i` is not a normal number its
+//! error is absolute: up to 2^-150 times `dx`, once a term.
 
 use crate::activations::{Tokens, multiply};
 use crate::bits::{assert_near, roundings};
@@ -33,8 +33,7 @@ fn product(shape: &Shape, weights: &Weights, x: &Tokens, token: usize) -> (f64, 
         sum += weights.values[k] * value;
         size += weights.magnitudes[k] * value.abs();
     }
-    let blocks = x.codes[token].len().div_ceil(block);
-    let terms = if shape.m.is_some() { 2 * blocks } else { blocks };
+    let terms = x.codes[token].len().div_ceil(block);
     (sum, roundings(terms + 5) * size + terms as f64 * UNDERFLOW)
 }
 

@@ -10,6 +10,7 @@ mod activations;
 mod bits;
 mod blocks;
 mod guard;
+mod peak_loops;
 mod probe;
 mod random;
 

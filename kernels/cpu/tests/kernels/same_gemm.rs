@@ -6,7 +6,7 @@ use crate::blocks::{SHAPES, Shape, pack};
 use crate::random::Random;
 use dllm_cpu::Kernels;
 use dllm_cpu::dtype::Dtype;
-use dllm_cpu::gemm::{ActivationKind, GemmPanelF32, TOKEN_TILE, activation_kind};
+use dllm_cpu::gemm::{ActivationKind, GemmPanelF32, TOKEN_TILE_MAX, activation_kind};
 
 /// One panel against some tokens.
 struct Case {
@@ -25,9 +25,13 @@ fn check(shape: &Shape, case: Case) {
     let want = multiply(scalar(), shape.dtype, &panel, &x);
     let what = format!("{} {rows}x{cols}, {tokens} of {capacity} tokens", shape.dtype);
     for (i, value) in want.iter().enumerate() {
-        let is_zero = value.to_bits() == 0;
-        assert!(value.is_finite() && is_zero == (i % 16 >= rows), "{what}, output {i}: {value}");
+        let missing = i % 16 >= rows;
+        let good = value.is_finite() && (!missing || value.to_bits() == 0);
+        assert!(good, "{what}, output {i}: {value}");
     }
+    // A product of 32 small integers may be zero by chance, not half of them.
+    let zeros = want.iter().filter(|value| **value == 0.0).count();
+    assert!(2 * (zeros - tokens * (16 - rows)) <= tokens * rows, "{what}: {zeros} zeros");
     for kernels in others() {
         let got = multiply(kernels, shape.dtype, &panel, &x);
         assert_same(&what, kernels, &got, &want, 16);
@@ -36,7 +40,7 @@ fn check(shape: &Shape, case: Case) {
 
 /// Numbers of tokens up to two token tiles and one more, then many.
 fn token_counts() -> impl Iterator<Item = usize> {
-    (1..=2 * TOKEN_TILE + 1).chain([37])
+    (1..=2 * TOKEN_TILE_MAX + 1).chain([37])
 }
 
 fn widths(shape: &Shape) -> &'static [usize] {
@@ -58,7 +62,7 @@ fn isa_gemm_over_widths_and_rows() {
     for shape in &SHAPES {
         for (i, &cols) in widths(shape).iter().enumerate() {
             let rows = [1, 5, 16][i % 3];
-            check(shape, Case { cols, rows, tokens: TOKEN_TILE + 1, capacity: 9 });
+            check(shape, Case { cols, rows, tokens: TOKEN_TILE_MAX + 1, capacity: 9 });
         }
     }
 }
