@@ -4,12 +4,15 @@
 //! worker touches), the workers (which run it), and `dllm-rt plan` (which prints it).
 
 mod buffers;
+mod heads;
 mod items;
 mod operators;
+mod partitions;
 mod weights;
 
 pub use buffers::{Act, Buffer, CHOICE_BYTES, Ports, Quantized, RECORD_BYTES, Slot};
-pub use operators::{Count, GROUP_PANELS, KEY_ITEM, Op, OpKind, Part, Split, stage};
+pub use heads::{KEY_ITEM, KeyRows, QueryItems};
+pub use operators::{Count, GROUP_PANELS, Op, OpKind, Part, Split, stage};
 pub use weights::{MatrixPlan, WeightKind, WeightPlan};
 
 use crate::model::Model;

@@ -111,17 +111,19 @@ impl Program {
                     (None, None) => unreachable!("a pass stores logits or makes choices"),
                 }
             }
-            OpKind::RopeKeys { k, k_transposed } => {
-                attention::rope_keys(self, phase, rows, *k, *k_transposed);
+            OpKind::RopeKeys { k, rows: key_rows } => {
+                attention::rope_keys(self, phase, rows, *k, *key_rows);
             }
-            OpKind::Attend { q, k_transposed, v, out, wanted } => {
+            OpKind::Attend { q, k, v, rows: key_rows, items, out, wanted } => {
                 let inputs = attention::Inputs {
                     q: phase.read(*q),
-                    k_transposed: phase.read(*k_transposed),
+                    k: phase.read(*k),
                     v: phase.read(*v),
+                    key_rows: *key_rows,
+                    keys: job.rows,
                     wanted: wanted.map(|slot| phase.read(slot)),
                 };
-                attention::attend(self, phase, (rows, job.rows), &inputs, *out);
+                attention::attend(self, phase, rows, &inputs, *items, *out);
             }
             OpKind::Choose { records, logits, guide, choices, positions } => {
                 let Some((rule, step)) = &job.sampling else { return };
@@ -136,8 +138,8 @@ impl Program {
                     choices: *choices,
                 };
                 match logits.filter(|_| job.logits) {
-                    Some(logits) => chooser.by_logits(logits, *guide),
-                    None => chooser.by_records(*records),
+                    Some(logits) => chooser.scan_logits(logits, *guide),
+                    None => chooser.fold_records(*records),
                 }
             }
         }

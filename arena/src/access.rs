@@ -18,7 +18,8 @@ pub const WORKERS_MAX: usize = 4096;
 /// Item `first + i` may write `pieces` pieces of `chunk` bytes each; piece `j` starts at
 /// `(i / inner) * outer_stride + (i % inner) * chunk + j * pitch` of the slot. So items lie side
 /// by side in groups of `inner`, each group's pieces `pitch` apart, and groups `outer_stride`
-/// apart.
+/// apart. With `by_column` the same places are numbered otherwise: the first of every group, then
+/// the second of every group, and so on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Partition {
     /// Number of the first item that writes the slot.
@@ -35,6 +36,8 @@ pub struct Partition {
     pub pitch: usize,
     /// Pieces of an item.
     pub pieces: usize,
+    /// Whether items are numbered across the groups; all groups are full then.
+    pub by_column: bool,
 }
 
 impl Partition {
@@ -60,6 +63,7 @@ impl Partition {
             chunk: column_bytes,
             pitch: row_bytes,
             pieces: rows,
+            by_column: false,
         }
     }
 
@@ -84,9 +88,17 @@ impl Partition {
         Partition { first, ..self }
     }
 
+    /// The same with item `c * groups + g` where item `g * inner + c` was: whoever claims one item
+    /// after the other stays in a column.
+    pub fn numbered_by_column(self) -> Partition {
+        Partition { by_column: true, ..self }
+    }
+
     /// Where the pieces of local item `at` (counted from `first`) begin, in bytes of the slot.
     pub(crate) fn base(&self, at: usize) -> usize {
         debug_assert!(at < self.items);
+        let groups = self.items / self.inner;
+        let at = if self.by_column { at % groups * self.inner + at / groups } else { at };
         (at / self.inner) * self.outer_stride + (at % self.inner) * self.chunk
     }
 
@@ -94,11 +106,15 @@ impl Partition {
     ///
     /// A piece is known by (group, piece, item in group) with the strides `outer_stride`, `pitch`
     /// and `chunk`. Items of one group fit into a pitch, and all pieces of a group fit before the
-    /// next group: a number with mixed digits, so different digits mean disjoint bytes.
+    /// next group: a number with mixed digits, so different digits mean disjoint bytes. Where all
+    /// groups are full, numbering by column is a permutation of the items.
     fn check(&self, slot_bytes: usize) -> Result<(), Fault> {
         let counts = [self.items, self.inner, self.chunk, self.pieces];
         if counts.contains(&0) {
             return Err(Fault::Zero);
+        }
+        if self.by_column && !self.items.is_multiple_of(self.inner) {
+            return Err(Fault::Ragged);
         }
         let side_by_side = self.inner.min(self.items);
         let row = side_by_side.checked_mul(self.chunk).ok_or(Fault::Outside)?;
@@ -167,6 +183,8 @@ pub enum Fault {
     Pitch,
     /// The pieces of a group reach into the next group.
     OuterStride,
+    /// Items numbered by column whose last group is not full.
+    Ragged,
     /// The last piece ends behind the slot.
     Outside,
     /// First and last item are beyond what can be counted.
@@ -179,6 +197,7 @@ impl fmt::Display for Fault {
             Self::Zero => "it has no items or no bytes",
             Self::Pitch => "items side by side are longer than the pitch",
             Self::OuterStride => "a group's pieces are longer than the outer stride",
+            Self::Ragged => "its items are numbered by column, but the last group is not full",
             Self::Outside => "it ends behind the slot",
             Self::Items => "its items are beyond what can be counted",
         })
@@ -349,4 +368,19 @@ fn check_apart(phase: usize, access: &PhaseAccess, slots: &[Span]) -> Result<(),
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two matrices of three rows in four columns: across the matrices first, then along the rows.
+    #[test]
+    fn numbers_by_column_run_across_the_groups() {
+        let by_row = Partition::grouped(2, 4, 8, 32, 3);
+        let by_column = by_row.numbered_by_column();
+        let bases = |partition: Partition| (0..8).map(|at| partition.base(at)).collect::<Vec<_>>();
+        assert_eq!(bases(by_row), [0, 8, 16, 24, 96, 104, 112, 120]);
+        assert_eq!(bases(by_column), [0, 96, 8, 104, 16, 112, 24, 120]);
+    }
 }

@@ -34,11 +34,19 @@ fn accepted(partition: Partition) -> Result<(), Fault> {
 
 /// Every byte that any item may write, or `None` where two meet or one leaves the slot.
 fn bytes_by_marking(partition: &Partition) -> Option<HashSet<usize>> {
-    let Partition { items, inner, outer_stride, chunk, pitch, pieces, .. } = *partition;
+    let Partition { items, inner, outer_stride, chunk, pitch, pieces, by_column, .. } = *partition;
     let mut marked = HashSet::new();
     for item in 0..items {
+        let groups = items.div_ceil(inner);
+        let (group, column) = match by_column {
+            true => (item % groups, item / groups),
+            false => (item / inner, item % inner),
+        };
+        if column >= inner {
+            return None;
+        }
         for piece in 0..pieces {
-            let start = (item / inner) * outer_stride + (item % inner) * chunk + piece * pitch;
+            let start = group * outer_stride + column * chunk + piece * pitch;
             for byte in start..start + chunk {
                 if byte >= 1000 || !marked.insert(byte) {
                     return None;
@@ -51,8 +59,8 @@ fn bytes_by_marking(partition: &Partition) -> Option<HashSet<usize>> {
 
 fn any_partition() -> impl Strategy<Value = Partition> {
     let counts = (1usize..14, 1usize..8, 1usize..6);
-    let lengths = (0usize..400, 1usize..30, 0usize..120);
-    (counts, lengths).prop_map(|((items, inner, pieces), (outer_stride, chunk, pitch))| Partition {
+    let lengths = (0usize..400, 1usize..30, 0usize..120, any::<bool>());
+    let partition = |((items, inner, pieces), (outer_stride, chunk, pitch, by_column))| Partition {
         first: 3,
         items,
         inner,
@@ -60,7 +68,9 @@ fn any_partition() -> impl Strategy<Value = Partition> {
         chunk,
         pitch,
         pieces,
-    })
+        by_column,
+    };
+    (counts, lengths).prop_map(partition)
 }
 
 proptest! {
@@ -77,13 +87,13 @@ proptest! {
     #[test]
     fn the_bounds_are_tight(
         (groups, inner, chunk, pieces) in (1usize..4, 1usize..5, 1usize..10, 1usize..5),
-        (pitch_room, group_room) in (0usize..4, 0usize..4),
+        (pitch_room, group_room, by_column) in (0usize..4, 0usize..4, any::<bool>()),
     ) {
         let pitch = inner * chunk + pitch_room;
         let outer_stride = (pieces - 1) * pitch + inner * chunk + group_room;
         let items = groups * inner;
         let partition =
-            Partition { first: 0, items, inner, outer_stride, chunk, pitch, pieces };
+            Partition { first: 0, items, inner, outer_stride, chunk, pitch, pieces, by_column };
         prop_assert_eq!(accepted(partition).is_ok(), bytes_by_marking(&partition).is_some());
         if pieces > 1 {
             let tight = Partition { pitch: inner * chunk - 1, ..partition };
@@ -119,6 +129,9 @@ fn the_constructors_cover_what_they_say() {
     let longer = Partition { items: 11, ..Partition::grouped(2, 5, 9, 50, 10) };
     assert_eq!(all(partial).len(), 900);
     assert_eq!(accepted(longer), Err(Fault::Outside));
+    let by_column = Partition::grouped(2, 5, 10, 50, 10).numbered_by_column();
+    assert_eq!(all(by_column), range(1000));
+    assert_eq!(accepted(Partition { items: 9, ..by_column }), Err(Fault::Ragged));
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! The buffers that operators write: their sizes, and when their contents matter.
 
-use super::operators::{GROUP_PANELS, KEY_ITEM, Op, stage};
+use super::heads::{KeyRows, QueryItems};
+use super::operators::{GROUP_PANELS, Op, stage};
 use super::{Limits, ROW_ITEM};
 use crate::model::Model;
 use dllm_arena::layout::{self, Request};
 use dllm_arena::{ALIGN, Span};
 use dllm_cpu::dtype::{PANEL_ROWS, SUPER_WEIGHTS};
 use dllm_cpu::gemm::{ActivationKind, CODE_WORDS, SUM_WORDS};
-use dllm_cpu::ops::{GROUP_LOGITS, QUERY_TILE, attention_scratch_floats};
+use dllm_cpu::ops::{GROUP_LOGITS, attention_scratch_floats};
 use std::ops::Range;
 
 /// Index of a buffer in [`super::Plan::buffers`], and of its slot in the arena.
@@ -67,12 +68,10 @@ pub(super) struct Slots {
     pub x_wanted: Slot,
     /// f32 `[rows][heads * head_width]`
     pub q: Slot,
-    /// f32 `[rows][kv_heads * head_width]`
+    /// f32 `[rows][kv_heads * head_width]`, in the order that [`KeyRows`] says.
     pub k: Slot,
-    /// f32 `[rows][kv_heads * head_width]`
+    /// The same.
     pub v: Slot,
-    /// f32 `[kv_heads][head_width][row_capacity]`: keys, turned and transposed.
-    pub k_transposed: Slot,
     /// f32 `[rows][heads * head_width]`: what attention returns.
     pub attended: Slot,
     /// f32 `[rows][ff_width]`: silu(gate) * up.
@@ -120,6 +119,12 @@ pub struct Ports {
 pub(super) struct Builder {
     pub rows: usize,
     pub wanted: usize,
+    /// Attention's work items.
+    pub queries: QueryItems,
+    /// Those of the last layer.
+    pub wanted_queries: QueryItems,
+    /// How keys and values lie.
+    pub kv_rows: KeyRows,
     pub slots: Slots,
     buffers: Vec<Option<Buffer>>,
 }
@@ -127,9 +132,13 @@ pub(super) struct Builder {
 impl Builder {
     pub fn new(model: &Model, limits: Limits, rows: usize) -> Builder {
         let wanted = limits.wanted.next_multiple_of(ROW_ITEM);
+        let config = &model.config;
+        let queries = |rows| QueryItems::new(config.heads, rows, limits.threads);
+        let (queries, wanted_queries) = (queries(rows), queries(wanted));
         let mut list = List { buffers: Vec::new(), rows, threads: limits.threads };
-        let slots = slots(model, limits, wanted, &mut list);
-        Builder { rows, wanted, slots, buffers: list.buffers }
+        let slots = slots(model, limits, wanted, [queries, wanted_queries], &mut list);
+        let (buffers, kv_rows) = (list.buffers, KeyRows::new(config, rows));
+        Builder { rows, wanted, queries, wanted_queries, kv_rows, slots, buffers }
     }
 
     /// The buffers that a caller uses.
@@ -224,7 +233,13 @@ impl List {
     }
 }
 
-fn slots(model: &Model, limits: Limits, wanted: usize, list: &mut List) -> Slots {
+fn slots(
+    model: &Model,
+    limits: Limits,
+    wanted: usize,
+    queries: [QueryItems; 2],
+    list: &mut List,
+) -> Slots {
     let config = &model.config;
     let rows = list.rows;
     let q_cols = config.heads * config.head_width;
@@ -232,7 +247,8 @@ fn slots(model: &Model, limits: Limits, wanted: usize, list: &mut List) -> Slots
     let ff_stride = config.ff_width.next_multiple_of(PANEL_ROWS);
     let vocab = config.vocab.next_multiple_of(PANEL_ROWS);
     let kinds = Kinds::of(model);
-    let attended = list.floats("attended", rows, q_cols);
+    let attended_rows = queries.map(QueryItems::rows).into_iter().fold(rows, usize::max);
+    let attended = list.floats("attended", attended_rows, q_cols);
     let hidden = list.floats("hidden", rows, ff_stride);
     let mut norm = list.act(NORM_NAMES, config.width, &kinds.norm);
     let mut attended_act = list.act(ATTENDED_NAMES, q_cols, &kinds.attended);
@@ -251,7 +267,6 @@ fn slots(model: &Model, limits: Limits, wanted: usize, list: &mut List) -> Slots
         q: list.floats("q", rows, q_cols.next_multiple_of(PANEL_ROWS)),
         k: list.floats("k", rows, kv_cols),
         v: list.floats("v", rows, kv_cols),
-        k_transposed: list.floats("k.transposed", rows, config.kv_heads * config.head_width),
         attended,
         hidden,
         logits: limits.logits.then(|| list.floats("logits", wanted, vocab)),
@@ -262,10 +277,12 @@ fn slots(model: &Model, limits: Limits, wanted: usize, list: &mut List) -> Slots
         attended_act,
         hidden_act,
         tile: list.per_worker("scratch.tile", PANEL_ROWS * (2 * rows).max(GROUP_PANELS * wanted)),
-        row: list.per_worker("scratch.row", config.width.max(KEY_ITEM * config.head_width)),
+        row: list.per_worker("scratch.row", config.width),
         attention: {
-            let tiles = 2 * QUERY_TILE * config.head_width;
-            list.per_worker("scratch.attention", tiles + attention_scratch_floats())
+            let most = queries.map(|items| items.queries).into_iter().fold(0, usize::max);
+            let tiles = 2 * most * config.head_width;
+            let own = attention_scratch_floats(most, config.head_width);
+            list.per_worker("scratch.attention", tiles + own)
         },
         order: limits.logits.then(|| list.per_worker("scratch.order", config.vocab)),
     }

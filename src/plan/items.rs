@@ -2,7 +2,6 @@
 
 use super::{Count, GROUP_PANELS, KEY_ITEM, Op, OpKind, Plan, ROW_ITEM};
 use crate::model::Config;
-use dllm_cpu::ops::QUERY_TILE;
 
 impl Plan {
     /// The rows that `op` has when the canvas is as long and as many rows are wanted as planned.
@@ -24,7 +23,7 @@ impl Plan {
             OpKind::Project { parts, .. } => parts.iter().map(|part| part.matrix.panels()).sum(),
             OpKind::GateUp { gate, .. } => gate.panels(),
             OpKind::RopeKeys { .. } => config.kv_heads * (self.row_capacity / KEY_ITEM),
-            OpKind::Attend { .. } => config.heads * rows.div_ceil(QUERY_TILE),
+            OpKind::Attend { items, .. } => config.heads * items.blocks,
             OpKind::LmHead { matrix, logits: Some(_), .. } => matrix.panels(),
             OpKind::LmHead { matrix, .. } => matrix.panels().div_ceil(GROUP_PANELS),
             OpKind::Choose { .. } => rows,

@@ -1,13 +1,16 @@
 //! The operators of a forward pass in order, each with what it reads and writes.
 
-use super::ROW_ITEM;
-use super::buffers::{Act, Builder, CHOICE_BYTES, Quantized, Slot, record_row_bytes};
+use super::buffers::{Act, Builder, CHOICE_BYTES, Slot, record_row_bytes};
+use super::heads::{KeyRows, QueryItems};
+use super::partitions::{
+    act_slots, act_writes, key_items, key_panels, narrowed, panel_items, query_items, row_items,
+};
 use super::weights::{LayerWeights, MatrixPlan, Weights};
 use crate::model::{Matrix, Model};
 use dllm_arena::{Partition, PhaseAccess, Span};
-use dllm_cpu::dtype::{PANEL_ROWS, SUPER_WEIGHTS};
-use dllm_cpu::gemm::{ActivationKind, CODE_WORDS, SUM_WORDS, activation_kind};
-use dllm_cpu::ops::{GROUP_LOGITS, QUERY_TILE};
+use dllm_cpu::dtype::PANEL_ROWS;
+use dllm_cpu::gemm::{ActivationKind, activation_kind};
+use dllm_cpu::ops::GROUP_LOGITS;
 
 /// Stages of a layer, in order; buffers are live over a range of them. The operators before the
 /// first layer and after the last have stages of their own.
@@ -43,9 +46,6 @@ pub mod stage {
     /// How many there are.
     pub const COUNT: usize = 14;
 }
-
-/// Keys of a work item that turns and transposes them: their values fill one cache line.
-pub const KEY_ITEM: usize = 16;
 
 /// Panels of the LM head that make a group of logits, of which statistics are kept.
 pub const GROUP_PANELS: usize = GROUP_LOGITS / PANEL_ROWS;
@@ -137,21 +137,25 @@ pub enum OpKind {
         /// f32 rows.
         out: Slot,
     },
-    /// Keys turned by their positions and transposed, head by head.
+    /// Keys turned by their positions, in place.
     RopeKeys {
-        /// Keys, row-major.
+        /// Keys.
         k: Slot,
-        /// `[kv_heads][head_width][row_capacity]`
-        k_transposed: Slot,
+        /// How they lie.
+        rows: KeyRows,
     },
-    /// Attention of 16 queries of a head over all keys.
+    /// Attention of some queries of a head over all keys.
     Attend {
         /// Queries, row-major, not yet turned.
         q: Slot,
-        /// Keys.
-        k_transposed: Slot,
-        /// Values, row-major.
+        /// Keys, turned.
+        k: Slot,
+        /// Values.
         v: Slot,
+        /// How both lie.
+        rows: KeyRows,
+        /// How many queries an item has.
+        items: QueryItems,
         /// Output rows.
         out: Slot,
         /// In the last layer: which rows ask.
@@ -262,26 +266,19 @@ impl List<'_> {
         let kinds = qkv.map(|(m, _)| activation_kind(m.dtype));
         self.norm(("attn_norm", stage::ATTN_NORM), layer.attn_norm, s.x, Count::Canvas, &kinds);
         self.project(("qkv", stage::QKV), Count::Canvas, s.norm, &qkv, false);
-        let kind = OpKind::RopeKeys { k: s.k, k_transposed: s.k_transposed };
-        let transposed = key_items(rows, c.kv_heads, c.head_width);
-        let access = PhaseAccess {
-            reads: vec![s.k],
-            writes: vec![(s.k_transposed, transposed)],
-            scratch: vec![s.row],
-        };
+        let kv_rows = self.b.kv_rows;
+        let kind = OpKind::RopeKeys { k: s.k, rows: kv_rows };
+        let writes = vec![(s.k, key_items(rows, kv_rows))];
+        let access = PhaseAccess { reads: vec![], writes, scratch: vec![] };
         self.push(("rope_keys", stage::KEYS, Split::Attention), Count::Canvas, kind, access);
         let count = if last { Count::Wanted } else { Count::Canvas };
         let wanted = last.then_some(s.wanted);
-        let mut reads = vec![s.q, s.k_transposed, s.v];
+        let mut reads = vec![s.q, s.k, s.v];
         reads.extend(wanted);
-        let kind = OpKind::Attend {
-            q: s.q,
-            k_transposed: s.k_transposed,
-            v: s.v,
-            out: s.attended,
-            wanted,
-        };
-        let writes = vec![(s.attended, head_items(rows, c.heads, c.head_width))];
+        let items = if last { self.b.wanted_queries } else { self.b.queries };
+        let (q, k, v, out) = (s.q, s.k, s.v, s.attended);
+        let kind = OpKind::Attend { q, k, v, rows: kv_rows, items, out, wanted };
+        let writes = vec![(s.attended, query_items(items, c.heads, c.head_width))];
         let access = PhaseAccess { reads, writes, scratch: vec![s.attention] };
         self.push(("attend", stage::ATTEND, Split::Attention), count, kind, access);
         if last {
@@ -405,7 +402,12 @@ impl List<'_> {
         let (mut parts, mut writes, mut first_item) = (Vec::new(), Vec::new(), 0);
         for &(matrix, out) in matrices {
             parts.push(Part { matrix, out, first_item });
-            writes.push((out, panel_items(first_item, &matrix, rows)));
+            let is_kv = [self.b.slots.k, self.b.slots.v].contains(&out);
+            let partition = match is_kv {
+                true => key_panels(first_item, &matrix, rows, self.b.kv_rows),
+                false => panel_items(first_item, &matrix, rows),
+            };
+            writes.push((out, partition));
             first_item += matrix.panels();
         }
         let scratch = vec![self.b.slots.tile];
@@ -413,65 +415,4 @@ impl List<'_> {
         let kind = OpKind::Project { x, parts, add };
         self.push((name, stage, Split::Gemm), count, kind, access);
     }
-}
-
-/// The forms of `act` that `kinds` need.
-fn narrowed(act: Act, kinds: &[ActivationKind]) -> Act {
-    let keep = |kind: ActivationKind| kinds.contains(&kind);
-    Act {
-        per_256: act.per_256.filter(|_| keep(ActivationKind::Per256)),
-        per_32: act.per_32.filter(|_| keep(ActivationKind::Per32)),
-        float: act.float.filter(|_| keep(ActivationKind::Float)),
-        ..act
-    }
-}
-
-fn act_slots(act: Act) -> Vec<Slot> {
-    let quantized = [act.per_256, act.per_32].into_iter().flatten();
-    let mut slots: Vec<_> = quantized.flat_map(|q| [q.codes, q.sums, q.scales]).collect();
-    slots.extend(act.float);
-    slots
-}
-
-/// Writes of [`ROW_ITEM`] rows an item into `[super-block][rows][..]` buffers.
-fn act_writes(act: Act, rows: usize) -> Vec<(Slot, Partition)> {
-    let blocks = act.cols.div_ceil(SUPER_WEIGHTS);
-    let partition = |words: usize| {
-        let row_bytes = 4 * words;
-        Partition::columns(rows / ROW_ITEM, ROW_ITEM * row_bytes, rows * row_bytes, blocks)
-    };
-    let all = |q: Quantized, scales: usize| {
-        [
-            (q.codes, partition(CODE_WORDS)),
-            (q.sums, partition(SUM_WORDS)),
-            (q.scales, partition(scales)),
-        ]
-    };
-    let per_256 = act.per_256.map(|q| all(q, 1));
-    let per_32 = act.per_32.map(|q| all(q, 8));
-    [per_256, per_32].into_iter().flatten().flatten().collect()
-}
-
-/// [`ROW_ITEM`] whole rows an item.
-fn row_items(rows: usize, row_bytes: usize) -> Partition {
-    Partition::blocks(rows / ROW_ITEM, ROW_ITEM * row_bytes)
-}
-
-/// 16 columns of every row an item: a cache line each.
-fn panel_items(first: usize, matrix: &MatrixPlan, rows: usize) -> Partition {
-    let column_bytes = 4 * PANEL_ROWS;
-    let panels = matrix.panels();
-    Partition::columns(panels, column_bytes, panels * column_bytes, rows).starting_at(first)
-}
-
-/// 16 queries of one head an item, heads first.
-fn head_items(rows: usize, heads: usize, head_width: usize) -> Partition {
-    let head_bytes = 4 * head_width;
-    Partition::grouped(rows / QUERY_TILE, heads, head_bytes, heads * head_bytes, QUERY_TILE)
-}
-
-/// 16 keys of one head an item, transposed, keys first.
-fn key_items(rows: usize, kv_heads: usize, head_width: usize) -> Partition {
-    let blocks = rows / KEY_ITEM;
-    Partition::grouped(kv_heads, blocks, 4 * KEY_ITEM, 4 * rows, head_width)
 }

@@ -1,19 +1,23 @@
-//! Keys turned and transposed; attention of 16 queries of a head.
+//! Keys turned; attention of some queries of a head.
 
 use super::Program;
-use crate::plan::{KEY_ITEM, Slot};
+use crate::plan::{KEY_ITEM, KeyRows, QueryItems, Slot};
 use dllm_arena::Phase;
 use dllm_cpu::dtype::PANEL_ROWS;
-use dllm_cpu::ops::{Attention, QUERY_TILE, Rope};
+use dllm_cpu::ops::{Attention, Rope};
 
 /// What attention reads.
 pub(super) struct Inputs<'p> {
     /// f32 `[rows][heads * head_width, rounded up]`, not yet turned.
     pub q: &'p [f32],
-    /// f32 `[kv_heads][head_width][row_capacity]`
-    pub k_transposed: &'p [f32],
-    /// f32 `[rows][kv_heads * head_width, rounded up]`
+    /// f32, turned.
+    pub k: &'p [f32],
+    /// f32
     pub v: &'p [f32],
+    /// How keys and values lie.
+    pub key_rows: KeyRows,
+    /// How many keys there are.
+    pub keys: usize,
     /// The rows that ask; all of them where it is `None`.
     pub wanted: Option<&'p [u32]>,
 }
@@ -51,73 +55,56 @@ pub(super) fn rope_keys(
     phase: &Phase<'_>,
     rows: usize,
     k: Slot,
-    k_transposed: Slot,
+    key_rows: KeyRows,
 ) {
-    let config = &program.config;
-    let width = config.head_width;
-    let stride = (config.kv_heads * width).next_multiple_of(PANEL_ROWS);
     let angles = Angles::new(program, phase);
-    let k: &[f32] = phase.read(k);
-    let turned = &mut program.scratch::<f32>(phase)[..KEY_ITEM * width];
     let blocks = program.row_capacity / KEY_ITEM;
-    while let Some(item) = phase.claim(config.kv_heads * blocks) {
-        let (head, first) = (item.index() / blocks, item.index() % blocks * KEY_ITEM);
-        let keys = rows.saturating_sub(first).min(KEY_ITEM);
-        if keys == 0 {
-            continue;
-        }
-        for (at, to) in turned.chunks_exact_mut(width).take(keys).enumerate() {
-            let from = &k[(first + at) * stride + head * width..][..width];
-            to.copy_from_slice(from);
-            angles.turn(to, first + at);
-        }
-        let mut out = item.write::<f32>(k_transposed);
-        for (element, to) in out.iter_mut().enumerate() {
-            for (at, to) in to.iter_mut().take(keys).enumerate() {
-                *to = turned[at * width + element];
-            }
+    while let Some(item) = phase.claim(key_rows.count * blocks) {
+        let first = item.index() % blocks * KEY_ITEM;
+        for (position, head) in (first..rows).zip(item.write::<f32>(k).iter_mut()) {
+            angles.turn(head, position);
         }
     }
 }
 
-/// `rows` queries over `keys` keys.
+/// `rows` queries.
 pub(super) fn attend(
     program: &Program,
     phase: &Phase<'_>,
-    (rows, keys): (usize, usize),
+    rows: usize,
     inputs: &Inputs<'_>,
+    items: QueryItems,
     out: Slot,
 ) {
     let config = &program.config;
     let width = config.head_width;
     let group = config.heads / config.kv_heads;
-    let (q_stride, v_stride) = (
-        (config.heads * width).next_multiple_of(PANEL_ROWS),
-        (config.kv_heads * width).next_multiple_of(PANEL_ROWS),
-    );
+    let q_stride = (config.heads * width).next_multiple_of(PANEL_ROWS);
     let angles = Angles::new(program, phase);
-    let scratch = program.scratch::<f32>(phase);
-    let (q, scratch) = scratch.split_at_mut(QUERY_TILE * width);
-    let (result, scratch) = scratch.split_at_mut(QUERY_TILE * width);
-    let scale = 1.0 / (width as f32).sqrt();
-    while let Some(item) = phase.claim(config.heads * rows.div_ceil(QUERY_TILE)) {
-        let (head, first) = (item.index() % config.heads, item.index() / config.heads * QUERY_TILE);
-        let queries = (rows - first).min(QUERY_TILE);
+    let QueryItems { queries: most, blocks } = items;
+    let (q, scratch) = program.scratch::<f32>(phase).split_at_mut(most * width);
+    let (result, scratch) = scratch.split_at_mut(most * width);
+    while let Some(item) = phase.claim(config.heads * blocks) {
+        let (head, first) = (item.index() / blocks, item.index() % blocks * most);
+        let queries = rows.saturating_sub(first).min(most);
+        if queries == 0 {
+            continue;
+        }
         for (at, to) in q.chunks_exact_mut(width).take(queries).enumerate() {
             let row = inputs.wanted.map_or(first + at, |wanted| wanted[first + at] as usize);
             to.copy_from_slice(&inputs.q[row * q_stride + head * width..][..width]);
             angles.turn(to, row);
-            to.iter_mut().for_each(|x| *x *= scale);
         }
-        let kv_head = head / group;
-        let keys_at = kv_head * width * program.row_capacity;
+        let KeyRows { head_stride, row_stride, .. } = inputs.key_rows;
+        let keys_at = head / group * head_stride;
         program.kernels.run(Attention {
             q: &q[..queries * width],
-            k_transposed: &inputs.k_transposed[keys_at..][..width * program.row_capacity],
-            key_stride: program.row_capacity,
-            v: &inputs.v[kv_head * width..],
-            value_stride: v_stride,
-            keys,
+            scale: 1.0 / (width as f32).sqrt(),
+            k: &inputs.k[keys_at..],
+            key_stride: row_stride,
+            v: &inputs.v[keys_at..],
+            value_stride: row_stride,
+            keys: inputs.keys,
             head_width: width,
             scratch,
             out: result,

@@ -22,7 +22,7 @@ pub(super) struct Chooser<'p> {
 
 impl Chooser<'_> {
     /// Folds `[groups][rows]` records; an item is a row.
-    pub fn by_records(&self, records: Slot) {
+    pub fn fold_records(&self, records: Slot) {
         let records: &[Record] = self.phase.read(records);
         let groups = self.program.config.vocab.div_ceil(dllm_cpu::ops::GROUP_LOGITS);
         let stride = records.len() / groups;
@@ -36,7 +36,7 @@ impl Chooser<'_> {
     }
 
     /// From whole rows, which are overwritten.
-    pub fn by_logits(&self, logits: Slot, guide: Option<Slot>) {
+    pub fn scan_logits(&self, logits: Slot, guide: Option<Slot>) {
         let guided = guide.filter(|_| self.rule.cfg_scale > 0.0);
         let guide: Option<&[f32]> = guided.map(|slot| self.phase.read(slot));
         let order = self.program.scratch::<u32>(self.phase);

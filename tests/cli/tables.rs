@@ -55,7 +55,7 @@ fn a_run_takes_what_was_planned() {
 fn people_read_a_table() {
     let ran = on(LLADA, "plan", "--threads 2");
     assert_eq!((ran.status, ran.err.as_str()), (0, ""));
-    for word in ["lm_head", "layer 0", "layer 1", "k.transposed", "arena", "available", "fits"] {
+    for word in ["lm_head", "layer 0", "layer 1", "records", "arena", "available", "fits"] {
         assert!(ran.text().contains(word), "{word}");
     }
 }

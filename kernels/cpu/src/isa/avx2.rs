@@ -76,6 +76,42 @@ impl Simd for Avx2 {
         with_avx2!(_mm256_min_ps(a, b))
     }
     #[inline(always)]
+    fn swap_pairs(self, a: __m256) -> __m256 {
+        with_avx2!(_mm256_permute_ps::<0b10_11_00_01>(a))
+    }
+    #[inline(always)]
+    fn double_lanes(self, a: __m256) -> [__m256; 2] {
+        with_avx2!([
+            _mm256_permutevar8x32_ps(a, _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3)),
+            _mm256_permutevar8x32_ps(a, _mm256_setr_epi32(4, 4, 5, 5, 6, 6, 7, 7))
+        ])
+    }
+    #[inline(always)]
+    fn transpose(self, a: [__m256; 8]) -> [__m256; 8] {
+        let pairs = |i: usize, j: usize| {
+            with_avx2!([_mm256_unpacklo_ps(a[i], a[j]), _mm256_unpackhi_ps(a[i], a[j])])
+        };
+        // Four rows' lanes 0 and 4, 1 and 5, 2 and 6, 3 and 7, two rows side by side each.
+        let fours = |[x, y]: [__m256; 2], [z, w]: [__m256; 2]| {
+            with_avx2!([
+                _mm256_shuffle_ps::<0b01_00_01_00>(x, z),
+                _mm256_shuffle_ps::<0b11_10_11_10>(x, z),
+                _mm256_shuffle_ps::<0b01_00_01_00>(y, w),
+                _mm256_shuffle_ps::<0b11_10_11_10>(y, w)
+            ])
+        };
+        let low = fours(pairs(0, 1), pairs(2, 3));
+        let high = fours(pairs(4, 5), pairs(6, 7));
+        std::array::from_fn(|i| {
+            let (x, y) = (low[i % 4], high[i % 4]);
+            with_avx2!(if i < 4 {
+                _mm256_permute2f128_ps::<0x20>(x, y)
+            } else {
+                _mm256_permute2f128_ps::<0x31>(x, y)
+            })
+        })
+    }
+    #[inline(always)]
     fn abs(self, a: __m256) -> __m256 {
         with_avx2!(_mm256_andnot_ps(_mm256_set1_ps(-0.0), a))
     }

@@ -60,6 +60,12 @@ pub trait Simd: Copy + 'static {
     fn max(self, a: Self::F, b: Self::F) -> Self::F;
     /// `if a < b { a } else { b }` per lane: `b` where either is NaN.
     fn min(self, a: Self::F, b: Self::F) -> Self::F;
+    /// Lanes 2i and 2i+1 in each other's place.
+    fn swap_pairs(self, a: Self::F) -> Self::F;
+    /// The lower four lanes and the upper four, each lane twice.
+    fn double_lanes(self, a: Self::F) -> [Self::F; 2];
+    /// Lane i of vector j becomes lane j of vector i.
+    fn transpose(self, a: [Self::F; 8]) -> [Self::F; 8];
     /// The absolute value.
     fn abs(self, a: Self::F) -> Self::F;
     /// To the nearest integer, ties to even; the value must fit an i32.

@@ -98,6 +98,18 @@ impl Simd for Scalar {
         lanes(|i| if a[i] < b[i] { a[i] } else { b[i] })
     }
     #[inline(always)]
+    fn swap_pairs(self, a: Self::F) -> Self::F {
+        lanes(|i| a[i ^ 1])
+    }
+    #[inline(always)]
+    fn double_lanes(self, a: Self::F) -> [Self::F; 2] {
+        [lanes(|i| a[i / 2]), lanes(|i| a[4 + i / 2])]
+    }
+    #[inline(always)]
+    fn transpose(self, a: [Self::F; 8]) -> [Self::F; 8] {
+        std::array::from_fn(|i| lanes(|j| a[j][i]))
+    }
+    #[inline(always)]
     fn abs(self, a: Self::F) -> Self::F {
         lanes(|i| a[i].abs())
     }

@@ -1,33 +1,38 @@
-//! Attention without a causal mask, one head and up to 16 queries at a time.
+//! Attention without a causal mask, one head and some of its queries at a time.
 //!
 //! Keys pass in tiles of [`KEY_TILE`] with a running maximum and sum (Milakov and Gimelshein,
 //! "Online normalizer calculation for softmax", 2018), so no row of scores is ever stored and the
-//! canvas length is not limited by this operator. Lanes are keys while scores are made, and
-//! elements of the head while values are added; each sum runs over keys or elements in order.
+//! canvas length is not limited by this operator. All queries see a tile before the next one comes,
+//! 16 at a time. Lanes are queries while scores are made, so that keys are read as they come, a
+//! broadcast each, and maxima and sums need no reduction over lanes; lanes are elements of the head
+//! while values are added. Each sum runs over elements or keys in order, whatever queries there are
+//! beside it.
 
-use crate::isa::{Isa, LANES, Simd, VecF, max_lanes, sum_lanes};
+use crate::isa::{Isa, LANES, Simd, VecF};
 use crate::math;
 use crate::table::Op;
 
-/// Queries of a work item: they share each key tile while it lies in L1.
+/// Queries that are computed at a time: two vectors.
 pub const QUERY_TILE: usize = 16;
-/// Keys of a tile: scores of 16 queries are 2 KiB.
-pub const KEY_TILE: usize = 32;
-/// Queries whose sums stay in registers: 4 x 2 sums, two operands and a broadcast.
-const QUERY_STRIP: usize = 4;
+/// Keys of a tile. Values are read by columns, a cache line a key: that many lines 512 bytes apart
+/// (a head of 128) take three quarters of the places they share in an L1 of 8 ways.
+pub const KEY_TILE: usize = 48;
 
-/// f32 of scratch that [`Attention`] needs: the scores of a key tile, running maxima and sums.
-pub const fn attention_scratch_floats() -> usize {
-    QUERY_TILE * KEY_TILE + QUERY_TILE * (1 + LANES)
+/// f32 of scratch that [`Attention`] needs: for every 16 queries these transposed and their running
+/// maxima and sums; the scores of a key tile.
+pub const fn attention_scratch_floats(queries: usize, head_width: usize) -> usize {
+    queries.next_multiple_of(QUERY_TILE) * (head_width + 2) + QUERY_TILE * KEY_TILE
 }
 
-/// `out = softmax(q k^T) v` for one head.
+/// `out = softmax(scale q k^T) v` for one head.
 pub struct Attention<'a> {
-    /// `[queries][head_width]`, already turned and multiplied by 1/sqrt(head_width); 1..=16 rows.
+    /// `[queries][head_width]`, already turned.
     pub q: &'a [f32],
-    /// `[head_width][key_stride]`: keys, transposed; columns from `keys` on are never used.
-    pub k_transposed: &'a [f32],
-    /// Floats between rows of `k_transposed`: a multiple of 32, at least `keys`.
+    /// What the queries are multiplied by, 1/sqrt(head_width).
+    pub scale: f32,
+    /// `[keys][key_stride]`, of which the first `head_width` belong to this head; turned.
+    pub k: &'a [f32],
+    /// Floats between rows of `k`.
     pub key_stride: usize,
     /// `[keys][value_stride]`, of which the first `head_width` belong to this head.
     pub v: &'a [f32],
@@ -47,162 +52,267 @@ impl Op for Attention<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<I: Isa>(mut self, isa: I) {
-        let queries = self.q.len() / self.head_width;
-        self.out[..queries * self.head_width].fill(0.0);
-        let (_, state) = self.scratch.split_at_mut(QUERY_TILE * KEY_TILE);
-        let (maxima, sums) = state.split_at_mut(QUERY_TILE);
-        maxima.fill(f32::NEG_INFINITY);
-        sums.fill(0.0);
+    fn run<I: Isa>(self, isa: I) {
+        let width = self.head_width;
+        let (scores, rest) = self.scratch.split_at_mut(QUERY_TILE * KEY_TILE);
+        let tiles = self.q.chunks(QUERY_TILE * width);
+        let blocks = rest.chunks_exact_mut(QUERY_TILE * (width + 2));
+        for (q, block) in tiles.clone().zip(blocks) {
+            Block::new(block, width).start(isa, q, self.scale);
+        }
+        let out = &mut self.out[..self.q.len()];
+        out.fill(0.0);
         for first in (0..self.keys).step_by(KEY_TILE) {
             let keys = (self.keys - first).min(KEY_TILE);
-            score_tile(isa, &mut self, queries, first);
-            weigh_tile(isa, &mut self, queries, keys);
-            add_values(isa, &mut self, queries, first, keys);
+            let k = Rows { x: &self.k[first * self.key_stride..], stride: self.key_stride };
+            let v = Rows { x: &self.v[first * self.value_stride..], stride: self.value_stride };
+            let scores = &mut scores[..keys * QUERY_TILE];
+            let blocks = rest.chunks_exact_mut(QUERY_TILE * (width + 2));
+            for (out, block) in out.chunks_mut(QUERY_TILE * width).zip(blocks) {
+                Block::new(block, width).add(isa, k, v, scores, out);
+            }
         }
-        let sums = &self.scratch[QUERY_TILE * (KEY_TILE + 1)..];
-        for (q, out) in self.out.chunks_exact_mut(self.head_width).take(queries).enumerate() {
-            let s = isa.v();
-            let sum = sum_lanes(s, s.load(&sums[q * LANES..]));
-            let factor = s.splat(1.0 / sum);
-            for x in out.chunks_exact_mut(LANES) {
-                let value = s.mul(s.load(x), factor);
-                s.store(x, value);
+        let blocks = rest.chunks_exact_mut(QUERY_TILE * (width + 2));
+        for (out, block) in out.chunks_mut(QUERY_TILE * width).zip(blocks) {
+            let sums = Block::new(block, width).sums;
+            for (row, sum) in out.chunks_exact_mut(width).zip(sums) {
+                scale(isa, row, 1.0 / *sum);
             }
         }
     }
 }
 
-/// Scores of all queries against the tile's 32 keys, those beyond the last key included.
-#[inline(always)]
-fn score_tile<I: Isa>(isa: I, a: &mut Attention<'_>, queries: usize, first: usize) {
-    let mut q = 0;
-    while q < queries {
-        let rows = &a.q[q * a.head_width..];
-        let out = &mut a.scratch[q * KEY_TILE..];
-        let k = &a.k_transposed[first..];
-        if queries - q >= QUERY_STRIP {
-            score_strip::<I, QUERY_STRIP>(isa, rows, a.head_width, k, a.key_stride, out);
-            q += QUERY_STRIP;
+/// Up to 16 queries on their way through the keys.
+struct Block<'a> {
+    /// `[width][16]`
+    q: &'a mut [f32],
+    maxima: &'a mut [f32],
+    sums: &'a mut [f32],
+}
+
+impl<'a> Block<'a> {
+    #[inline(always)]
+    fn new(scratch: &'a mut [f32], width: usize) -> Block<'a> {
+        let (q, state) = scratch.split_at_mut(QUERY_TILE * width);
+        let (maxima, sums) = state.split_at_mut(QUERY_TILE);
+        Block { q, maxima, sums }
+    }
+
+    #[inline(always)]
+    fn start<I: Isa>(&mut self, isa: I, q: &[f32], scale: f32) {
+        transpose(isa, q, scale, self.q);
+        self.maxima.fill(f32::NEG_INFINITY);
+        self.sums.fill(0.0);
+    }
+
+    /// Takes a tile of keys, as many as `scores` has rows, and their values.
+    #[inline(always)]
+    fn add<I: Isa>(
+        &mut self,
+        isa: I,
+        k: Rows<'_>,
+        v: Rows<'_>,
+        scores: &mut [f32],
+        out: &mut [f32],
+    ) {
+        let width = self.q.len() / QUERY_TILE;
+        let factors = if out.len() > LANES * width {
+            make_scores::<I, 2>(isa, self.q, k, scores);
+            weigh::<I, 2>(isa, scores, self.maxima, self.sums)
         } else {
-            score_strip::<I, 1>(isa, rows, a.head_width, k, a.key_stride, out);
-            q += 1;
+            make_scores::<I, 1>(isa, self.q, k, scores);
+            weigh::<I, 1>(isa, scores, self.maxima, self.sums)
+        };
+        if let Some(factors) = factors {
+            for (row, factor) in out.chunks_exact_mut(width).zip(factors) {
+                scale(isa, row, factor);
+            }
+        }
+        add_values(isa, scores, v, width, out);
+    }
+}
+
+/// Rows of keys or values.
+#[derive(Clone, Copy)]
+struct Rows<'a> {
+    x: &'a [f32],
+    stride: usize,
+}
+
+/// `[queries][width]` times `factor` to `[width][16]`; zeros stand for missing queries.
+#[inline(always)]
+fn transpose<I: Isa>(isa: I, q: &[f32], factor: f32, out: &mut [f32]) {
+    let s = isa.v();
+    let width = out.len() / QUERY_TILE;
+    let queries = q.len() / width;
+    for half in (0..QUERY_TILE).step_by(LANES) {
+        for e in (0..width).step_by(LANES) {
+            let row = |i: usize| match half + i < queries {
+                true => s.load(&q[(half + i) * width + e..]),
+                false => s.splat(0.0),
+            };
+            let columns = s.transpose([0, 1, 2, 3, 4, 5, 6, 7].map(row));
+            for (to, column) in out[e * QUERY_TILE..].chunks_mut(QUERY_TILE).zip(columns) {
+                s.store(&mut to[half..], s.mul(column, s.splat(factor)));
+            }
         }
     }
 }
 
+/// Runs `strip` over `count` rows in strips: as many as 6 x 2 sums, two operands and a broadcast
+/// fill the 16 registers, then what is left of them.
+macro_rules! in_strips {
+    ($count:expr, |$first:ident, $rows:ident| $strip:expr) => {{
+        let (count, mut $first) = ($count, 0);
+        while count - $first >= 6 {
+            const $rows: usize = 6;
+            $strip;
+            $first += $rows;
+        }
+        if count - $first >= 4 {
+            const $rows: usize = 4;
+            $strip;
+            $first += $rows;
+        }
+        if count - $first >= 2 {
+            const $rows: usize = 2;
+            $strip;
+            $first += $rows;
+        }
+        if count > $first {
+            const $rows: usize = 1;
+            $strip;
+        }
+    }};
+}
+
+/// `scores[key][query]` of `V` vectors of queries.
 #[inline(always)]
-fn score_strip<I: Isa, const Q: usize>(
+fn make_scores<I: Isa, const V: usize>(isa: I, q: &[f32], k: Rows<'_>, scores: &mut [f32]) {
+    in_strips!(scores.len() / QUERY_TILE, |first, STRIP| {
+        let k = Rows { x: &k.x[first * k.stride..], stride: k.stride };
+        score_strip::<I, STRIP, V>(isa, q, k, &mut scores[first * QUERY_TILE..]);
+    });
+}
+
+#[inline(always)]
+fn score_strip<I: Isa, const K: usize, const V: usize>(
     isa: I,
     q: &[f32],
-    width: usize,
-    k: &[f32],
-    stride: usize,
-    out: &mut [f32],
+    k: Rows<'_>,
+    scores: &mut [f32],
 ) {
     let s = isa.v();
-    for half in (0..KEY_TILE).step_by(2 * LANES) {
-        let mut acc = [[s.splat(0.0); 2]; Q];
-        for e in 0..width {
-            let row = &k[e * stride + half..][..2 * LANES];
-            let keys = [s.load(&row[..LANES]), s.load(&row[LANES..])];
-            for i in 0..Q {
-                let broadcast = s.splat(q[i * width + e]);
-                for h in 0..2 {
-                    acc[i][h] = s.fma(broadcast, keys[h], acc[i][h]);
-                }
+    let width = q.len() / QUERY_TILE;
+    let rows: [&[f32]; K] = std::array::from_fn(|i| &k.x[i * k.stride..][..width]);
+    let mut acc = [[s.splat(0.0); V]; K];
+    for (e, q) in q.chunks_exact(QUERY_TILE).enumerate() {
+        let q: [VecF<I>; V] = std::array::from_fn(|v| s.load(&q[v * LANES..]));
+        for (acc, row) in acc.iter_mut().zip(rows) {
+            let key = s.splat(row[e]);
+            for v in 0..V {
+                acc[v] = s.fma(key, q[v], acc[v]);
             }
         }
-        for i in 0..Q {
-            for h in 0..2 {
-                s.store(&mut out[i * KEY_TILE + half + h * LANES..], acc[i][h]);
-            }
+    }
+    for (to, acc) in scores.chunks_exact_mut(QUERY_TILE).zip(acc) {
+        for (to, acc) in to.chunks_exact_mut(LANES).zip(acc) {
+            s.store(to, acc);
         }
     }
 }
 
-/// Scores to weights `e^(score - maximum)`; what was summed so far is rescaled to a new maximum.
+/// Scores to weights `e^(score - maximum)`, and these to the sums. Where a maximum has risen: what
+/// the sums of before count, which is one where it has not.
 #[inline(always)]
-fn weigh_tile<I: Isa>(isa: I, a: &mut Attention<'_>, queries: usize, keys: usize) {
+fn weigh<I: Isa, const V: usize>(
+    isa: I,
+    scores: &mut [f32],
+    maxima: &mut [f32],
+    sums: &mut [f32],
+) -> Option<[f32; QUERY_TILE]> {
     let s = isa.v();
-    let (scores, state) = a.scratch.split_at_mut(QUERY_TILE * KEY_TILE);
-    let (maxima, sums) = state.split_at_mut(QUERY_TILE);
-    for q in 0..queries {
-        let row = &mut scores[q * KEY_TILE..][..KEY_TILE];
-        // Whatever lay beyond the last key, the weight there is zero.
-        row[keys..].fill(f32::NEG_INFINITY);
-        let mut largest: VecF<I> = s.splat(maxima[q]);
-        for x in row.chunks_exact(LANES) {
-            largest = s.max(s.load(x), largest);
+    let mut factors = [1.0; QUERY_TILE];
+    let mut has_risen = false;
+    for half in (0..V * LANES).step_by(LANES) {
+        let before = s.load(&maxima[half..]);
+        let mut largest = before;
+        for key in scores.chunks_exact(QUERY_TILE) {
+            largest = s.max(s.load(&key[half..]), largest);
         }
-        let largest = max_lanes(s, largest);
-        let rescale = math::exp(s, s.splat(maxima[q] - largest));
-        maxima[q] = largest;
-        let sum = &mut sums[q * LANES..][..LANES];
-        let mut total = s.mul(s.load(sum), rescale);
-        for x in row.chunks_exact_mut(LANES) {
-            let weight = math::exp(s, s.sub(s.load(x), s.splat(largest)));
-            s.store(x, weight);
-            total = s.add(total, weight);
+        let mut sum = s.load(&sums[half..]);
+        if s.equal_lanes(before, largest) != (1 << LANES) - 1 {
+            has_risen = true;
+            let factor = math::exp(s, s.sub(before, largest));
+            s.store(&mut factors[half..], factor);
+            s.store(&mut maxima[half..], largest);
+            sum = s.mul(sum, factor);
         }
-        s.store(sum, total);
-        for x in a.out[q * a.head_width..][..a.head_width].chunks_exact_mut(LANES) {
-            let value = s.mul(s.load(x), rescale);
-            s.store(x, value);
+        for key in scores.chunks_exact_mut(QUERY_TILE) {
+            let weight = math::exp(s, s.sub(s.load(&key[half..]), largest));
+            s.store(&mut key[half..], weight);
+            sum = s.add(sum, weight);
         }
+        s.store(&mut sums[half..], sum);
+    }
+    has_risen.then_some(factors)
+}
+
+#[inline(always)]
+fn scale<I: Isa>(isa: I, row: &mut [f32], factor: f32) {
+    let s = isa.v();
+    for x in row.chunks_exact_mut(LANES) {
+        let value = s.mul(s.load(x), s.splat(factor));
+        s.store(x, value);
     }
 }
 
 /// `out += weights * values` over the tile's keys.
 #[inline(always)]
-fn add_values<I: Isa>(isa: I, a: &mut Attention<'_>, queries: usize, first: usize, keys: usize) {
-    let values = &a.v[first * a.value_stride..];
-    let mut q = 0;
-    while q < queries {
-        let weights = &a.scratch[q * KEY_TILE..];
-        let out = &mut a.out[q * a.head_width..];
-        if queries - q >= QUERY_STRIP {
-            value_strip::<I, QUERY_STRIP>(
-                isa,
-                weights,
-                values,
-                a.value_stride,
-                keys,
-                a.head_width,
-                out,
-            );
-            q += QUERY_STRIP;
-        } else {
-            value_strip::<I, 1>(isa, weights, values, a.value_stride, keys, a.head_width, out);
-            q += 1;
-        }
+fn add_values<I: Isa>(isa: I, weights: &[f32], v: Rows<'_>, width: usize, out: &mut [f32]) {
+    let queries = out.len() / width;
+    let paired = width / (2 * LANES) * (2 * LANES);
+    for at in (0..paired).step_by(2 * LANES) {
+        in_strips!(queries, |first, STRIP| {
+            let (weights, out) = (&weights[first..], &mut out[first * width..]);
+            value_strip::<I, STRIP, 2>(isa, weights, v, width, at, out);
+        });
+    }
+    if paired < width {
+        in_strips!(queries, |first, STRIP| {
+            let (weights, out) = (&weights[first..], &mut out[first * width..]);
+            value_strip::<I, STRIP, 1>(isa, weights, v, width, paired, out);
+        });
     }
 }
 
+/// The elements from `at` on, `V` vectors of them, of the first `Q` queries.
 #[inline(always)]
-fn value_strip<I: Isa, const Q: usize>(
+fn value_strip<I: Isa, const Q: usize, const V: usize>(
     isa: I,
     weights: &[f32],
-    values: &[f32],
-    stride: usize,
-    keys: usize,
+    values: Rows<'_>,
     width: usize,
+    at: usize,
     out: &mut [f32],
 ) {
     let s = isa.v();
-    for e in (0..width).step_by(LANES) {
-        let mut acc = [s.splat(0.0); Q];
-        for i in 0..Q {
-            acc[i] = s.load(&out[i * width + e..]);
-        }
-        for key in 0..keys {
-            let v = s.load(&values[key * stride + e..][..LANES]);
-            for i in 0..Q {
-                acc[i] = s.fma(s.splat(weights[i * KEY_TILE + key]), v, acc[i]);
+    let mut acc: [[VecF<I>; V]; Q] = std::array::from_fn(|q| {
+        std::array::from_fn(|v| s.load(&out[q * width + at + v * LANES..]))
+    });
+    for (key, weights) in weights.chunks(QUERY_TILE).enumerate() {
+        let value = &values.x[key * values.stride + at..][..V * LANES];
+        let value: [VecF<I>; V] = std::array::from_fn(|v| s.load(&value[v * LANES..]));
+        for (acc, weight) in acc.iter_mut().zip(&weights[..Q]) {
+            let weight = s.splat(*weight);
+            for v in 0..V {
+                acc[v] = s.fma(weight, value[v], acc[v]);
             }
         }
-        for i in 0..Q {
-            s.store(&mut out[i * width + e..], acc[i]);
+    }
+    for (q, acc) in acc.iter().enumerate() {
+        for (v, x) in acc.iter().enumerate() {
+            s.store(&mut out[q * width + at + v * LANES..], *x);
         }
     }
 }

@@ -32,31 +32,59 @@ impl Op for Rope<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<I: Isa>(self, _isa: I) {
+    fn run<I: Isa>(self, isa: I) {
         let half = self.cos.len();
-        let angles = || self.cos.iter().zip(self.sin);
+        let turn_head = match self.style {
+            RopeStyle::Norm => turn_neighbours,
+            RopeStyle::Neox => turn_halves,
+        };
         for head in self.x.chunks_exact_mut(self.head_width) {
-            let turned = &mut head[..2 * half];
-            match self.style {
-                RopeStyle::Norm => {
-                    for (pair, (&c, &s)) in turned.chunks_exact_mut(2).zip(angles()) {
-                        (pair[0], pair[1]) = turn(pair[0], pair[1], c, s);
-                    }
-                }
-                RopeStyle::Neox => {
-                    let (low, high) = turned.split_at_mut(half);
-                    for ((a, b), (&c, &s)) in low.iter_mut().zip(high).zip(angles()) {
-                        (*a, *b) = turn(*a, *b, c, s);
-                    }
-                }
-            }
+            turn_head(isa, &mut head[..2 * half], self.cos, self.sin);
         }
     }
 }
 
 #[inline(always)]
+fn turn_neighbours<I: Isa>(isa: I, x: &mut [f32], cos: &[f32], sin: &[f32]) {
+    let s = isa.v();
+    let signs = s.load(&[-1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0]);
+    let (blocks, rest) = x.as_chunks_mut::<{ 2 * LANES }>();
+    let (cos, cos_rest) = cos.as_chunks::<LANES>();
+    let (sin, sin_rest) = sin.as_chunks::<LANES>();
+    for ((block, cos), sin) in blocks.iter_mut().zip(cos).zip(sin) {
+        let angles = s.double_lanes(s.load(cos)).into_iter().zip(s.double_lanes(s.load(sin)));
+        for (x, (cos, sin)) in block.chunks_exact_mut(LANES).zip(angles) {
+            let pairs = s.load(x);
+            let across = s.mul(s.swap_pairs(pairs), s.mul(sin, signs));
+            s.store(x, s.fma(pairs, cos, across));
+        }
+    }
+    for (pair, (c, s)) in rest.chunks_exact_mut(2).zip(cos_rest.iter().zip(sin_rest)) {
+        (pair[0], pair[1]) = turn(pair[0], pair[1], *c, *s);
+    }
+}
+
+#[inline(always)]
+fn turn_halves<I: Isa>(isa: I, x: &mut [f32], cos: &[f32], sin: &[f32]) {
+    let s = isa.v();
+    let (low, high) = x.split_at_mut(cos.len());
+    let (low, low_rest) = low.as_chunks_mut::<LANES>();
+    let (high, high_rest) = high.as_chunks_mut::<LANES>();
+    let (cos, cos_rest) = cos.as_chunks::<LANES>();
+    let (sin, sin_rest) = sin.as_chunks::<LANES>();
+    for ((low, high), (cos, sin)) in low.iter_mut().zip(high).zip(cos.iter().zip(sin)) {
+        let (a, b, cos, sin) = (s.load(low), s.load(high), s.load(cos), s.load(sin));
+        s.store(low, s.fma(a, cos, s.sub(s.splat(0.0), s.mul(b, sin))));
+        s.store(high, s.fma(b, cos, s.mul(a, sin)));
+    }
+    for ((a, b), (c, s)) in low_rest.iter_mut().zip(high_rest).zip(cos_rest.iter().zip(sin_rest)) {
+        (*a, *b) = turn(*a, *b, *c, *s);
+    }
+}
+
+#[inline(always)]
 fn turn(a: f32, b: f32, cos: f32, sin: f32) -> (f32, f32) {
-    (a.mul_add(cos, -(b * sin)), a.mul_add(sin, b * cos))
+    (a.mul_add(cos, -(b * sin)), b.mul_add(cos, a * sin))
 }
 
 /// `gate = silu(gate) * up`, the gated feed-forward (Shazeer, "GLU Variants Improve

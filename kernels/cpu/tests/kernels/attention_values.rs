@@ -5,22 +5,22 @@ use crate::float_values::{EXP_ERROR, EXP_LOW};
 use crate::probe::Head;
 use crate::random::Random;
 use dllm_cpu::Kernels;
+use dllm_cpu::ops::KEY_TILE;
 
-/// The exact scores of a query, and the bound on the kernels' error of each: a chain of `width`
-/// fused multiply-adds.
+/// The exact scores of a query, and the bound on the kernels' error of each: the query's scaling
+/// and a chain of `width` fused multiply-adds.
 fn scores(head: &Head, query: usize) -> (Vec<f64>, f64) {
     let q = &head.q[query * head.width..][..head.width];
     let mut worst = 0.0_f64;
     let mut score = |key: usize| {
-        let products = q
-            .iter()
-            .enumerate()
-            .map(|(e, &q)| f64::from(q) * f64::from(head.k_transposed[e * head.key_stride + key]));
+        let k = &head.k[key * head.key_stride..][..head.width];
+        let scale = f64::from(head.scale);
+        let products = q.iter().zip(k).map(|(&q, &k)| scale * f64::from(q) * f64::from(k));
         worst = worst.max(products.clone().map(f64::abs).sum());
         products.sum()
     };
     let scores = (0..head.keys).map(&mut score).collect();
-    (scores, roundings(head.width) * worst)
+    (scores, roundings(head.width + 1) * worst)
 }
 
 /// The relative error of a weight `e^(score - largest)`, and of the factor by which it is rescaled
@@ -51,7 +51,7 @@ fn expected(head: &Head, scores: &[f64], score_error: f64, e: usize) -> (f64, f6
     // The weights' errors count in the numerator and in the sum that it is divided by. Of
     // roundings, the numerator has one a key (rescalings are counted above), the sum as many
     // at most, the inverse and the product one each.
-    let weights = weight_error(score_error, largest - least, head.keys.div_ceil(32));
+    let weights = weight_error(score_error, largest - least, head.keys.div_ceil(KEY_TILE));
     let relative = 2.0 * weights + 2.0 * roundings(head.keys + 3);
     // Weights of scores far below the largest are zero instead.
     let lost = head.keys as f64 * f64::from(EXP_LOW).exp() * 2.0 * most;
@@ -60,7 +60,7 @@ fn expected(head: &Head, scores: &[f64], score_error: f64, e: usize) -> (f64, f6
 
 fn check(what: &str, head: &Head, kernels: impl IntoIterator<Item = Kernels>) {
     let outputs: Vec<_> = kernels.into_iter().map(|k| (k.name(), head.run(k))).collect();
-    for query in 0..head.q.len() / head.width {
+    for query in 0..head.queries() {
         let (scores, score_error) = scores(head, query);
         for e in 0..head.width {
             let (want, bound) = expected(head, &scores, score_error, e);
@@ -75,8 +75,8 @@ fn check(what: &str, head: &Head, kernels: impl IntoIterator<Item = Kernels>) {
 #[test]
 fn attention_against_f64() {
     let mut random = Random(30);
-    for keys in [1, 3, 31, 32, 33, 64, 100, 301] {
-        for (queries, width) in [(1, 8), (4, 32), (7, 64), (16, 128)] {
+    for keys in [1, 3, 47, 48, 49, 96, 100, 301] {
+        for (queries, width) in [(1, 8), (4, 24), (7, 64), (16, 128), (39, 16)] {
             // What lies beyond the keys is no key, be it NaN, infinite or an ordinary number.
             for (reach, poison) in [(0.1, f32::NAN), (10.0, 50.0), (90.0, f32::INFINITY)] {
                 let head = Head::random(&mut random, [queries, keys, width], reach, poison);
@@ -100,10 +100,10 @@ fn the_running_maximum_may_change_in_any_tile() {
         let mut head = Head::random(&mut Random(31), [5, 130, 16], 1.0, f32::NAN);
         for query in head.q.chunks_mut(16) {
             query.fill(0.0);
-            query[3] = 1.0;
+            query[3] = 1.0 / head.scale;
         }
         for key in 0..130 {
-            head.k_transposed[3 * head.key_stride + key] = shape(key);
+            head.k[key * head.key_stride + 3] = shape(key);
         }
         check(&format!("shape {i}"), &head, Kernels::all());
     }
@@ -116,9 +116,11 @@ fn equal_scores_give_the_mean() {
         let mut head = Head::random(&mut Random(32), [2, 45, 8], 0.0, f32::NAN);
         head.q.fill(0.0);
         for query in head.q.chunks_mut(8) {
-            query[0] = 1.0;
+            query[0] = 1.0 / head.scale;
         }
-        head.k_transposed[..45].fill(score);
+        for key in head.k.chunks_mut(head.key_stride).take(45) {
+            key[0] = score;
+        }
         check(&format!("score {score}"), &head, Kernels::all());
     }
 }

@@ -62,23 +62,25 @@ fn isa_guarded_gemm_of_floats() {
 #[test]
 fn isa_guarded_attention() {
     let mut random = Random(42);
-    for [queries, keys, width] in [[1, 1, 8], [5, 33, 16], [16, 64, 32]] {
+    for [queries, keys, width] in [[1, 1, 8], [5, 33, 24], [16, 64, 32], [21, 49, 16]] {
         let head = Head::random(&mut random, [queries, keys, width], 5.0, f32::NAN);
-        let key_stride = keys.next_multiple_of(32);
-        let k = head.k_transposed.chunks(head.key_stride).flat_map(|k| &k[..key_stride]);
-        let k: Vec<f32> = k.copied().collect();
-        let v = head.v.chunks(head.value_stride).take(keys).flat_map(|v| &v[..width]);
-        let v: Vec<f32> = v.copied().collect();
+        let packed = |rows: &[f32], stride| {
+            let rows = rows.chunks(stride).take(keys).flat_map(|row| &row[..width]);
+            rows.copied().collect::<Vec<f32>>()
+        };
+        let (k, v) = (packed(&head.k, head.key_stride), packed(&head.v, head.value_stride));
         let want = head.run(scalar());
         everywhere(|kernels, edge| {
             let (q, k, v) =
                 (Guarded::new(&head.q, edge), Guarded::new(&k, edge), Guarded::new(&v, edge));
-            let mut scratch = Guarded::new(&vec![f32::NAN; attention_scratch_floats()], edge);
+            let floats = attention_scratch_floats(queries, width);
+            let mut scratch = Guarded::new(&vec![f32::NAN; floats], edge);
             let mut out = Guarded::new(&vec![f32::NAN; queries * width], edge);
             kernels.run(Attention {
                 q: &q,
-                k_transposed: &k,
-                key_stride,
+                scale: head.scale,
+                k: &k,
+                key_stride: width,
                 v: &v,
                 value_stride: width,
                 keys,
@@ -140,7 +142,7 @@ fn isa_capacity_beyond_the_tokens_is_not_looked_at() {
 
 #[test]
 fn isa_keys_and_values_beyond_the_last_are_not_looked_at() {
-    for [queries, keys, width] in [[1, 1, 8], [6, 33, 16], [4, 63, 8], [16, 64, 32]] {
+    for [queries, keys, width] in [[1, 1, 8], [6, 33, 16], [4, 63, 8], [16, 64, 32], [50, 48, 8]] {
         let head = |poison| Head::random(&mut Random(45), [queries, keys, width], 9.0, poison);
         for kernels in Kernels::all() {
             let want = head(0.0).run(kernels);

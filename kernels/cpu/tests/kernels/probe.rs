@@ -60,6 +60,9 @@ impl Op for EveryOperation<'_> {
             s.max(a, b),
             s.min(a, b),
             s.abs(a),
+            s.swap_pairs(a),
+            s.double_lanes(a)[0],
+            s.double_lanes(a)[1],
             s.to_f32(p),
             s.exp2_int(s.to_i32(small)),
         ];
@@ -75,7 +78,13 @@ impl Op for EveryOperation<'_> {
             s.sub_bytes(p, q),
             s.splat_i32(i32::from(self.p[0]) - 9),
         ];
-        for x in floats {
+        let rotated =
+            |by: usize| s.load(&std::array::from_fn::<f32, 8, _>(|i| self.a[(i + by) % 8]));
+        let transposed = s.transpose(std::array::from_fn(|j| match j % 2 {
+            0 => rotated(j),
+            _ => s.splat(self.b[j]),
+        }));
+        for x in floats.into_iter().chain(transposed) {
             let mut lanes = [0.0; 8];
             s.store(&mut lanes, x);
             // Which NaN comes out is the processor's choice, and no kernel's result depends on it.
@@ -93,7 +102,8 @@ impl Op for EveryOperation<'_> {
 #[derive(Clone)]
 pub struct Head {
     pub q: Vec<f32>,
-    pub k_transposed: Vec<f32>,
+    pub scale: f32,
+    pub k: Vec<f32>,
     pub v: Vec<f32>,
     pub keys: usize,
     pub width: usize,
@@ -103,32 +113,38 @@ pub struct Head {
 
 impl Head {
     /// Random queries and keys whose scores reach about `reach`; everything beyond the keys, and
-    /// between the rows of values, is `poison`.
+    /// between the rows of keys and values, is `poison`.
     pub fn random(
         random: &mut Random,
         [queries, keys, width]: [usize; 3],
         reach: f32,
         poison: f32,
     ) -> Head {
-        let key_stride = keys.next_multiple_of(32) + 32;
-        let value_stride = width + 8;
-        let mut k_transposed = vec![poison; width * key_stride];
-        for row in k_transposed.chunks_mut(key_stride) {
-            row[..keys].copy_from_slice(&random.floats(keys, 1.0));
-        }
-        let mut v = vec![poison; (keys + 2) * value_stride];
-        for row in v.chunks_mut(value_stride).take(keys) {
-            row[..width].copy_from_slice(&random.floats(width, 1.0));
-        }
+        let (key_stride, value_stride) = (width + 3, width + 8);
+        let mut rows = |stride| {
+            let mut rows = vec![poison; (keys + 2) * stride];
+            for row in rows.chunks_mut(stride).take(keys) {
+                row[..width].copy_from_slice(&random.floats(width, 1.0));
+            }
+            rows
+        };
+        let (k, v) = (rows(key_stride), rows(value_stride));
         // A score is a sum of `width` products of deviation q / 3, so of deviation about reach/3.
-        let q = random.floats(queries * width, reach / (width as f32).sqrt());
-        Head { q, k_transposed, v, keys, width, key_stride, value_stride }
+        let scale = 0.37;
+        let q = random.floats(queries * width, reach / scale / (width as f32).sqrt());
+        Head { q, scale, k, v, keys, width, key_stride, value_stride }
+    }
+
+    /// How many queries there are.
+    pub fn queries(&self) -> usize {
+        self.q.len() / self.width
     }
 
     /// `[queries][width]`, from scratch space and an output that were NaN.
     pub fn run(&self, kernels: Kernels) -> Vec<f32> {
         let mut out = vec![f32::NAN; self.q.len()];
-        let mut scratch = vec![f32::NAN; attention_scratch_floats()];
+        let floats = attention_scratch_floats(self.queries(), self.width);
+        let mut scratch = vec![f32::NAN; floats];
         kernels.run(self.with(&mut scratch, &mut out));
         out
     }
@@ -137,7 +153,8 @@ impl Head {
     pub fn with<'a>(&'a self, scratch: &'a mut [f32], out: &'a mut [f32]) -> Attention<'a> {
         Attention {
             q: &self.q,
-            k_transposed: &self.k_transposed,
+            scale: self.scale,
+            k: &self.k,
             key_stride: self.key_stride,
             v: &self.v,
             value_stride: self.value_stride,
