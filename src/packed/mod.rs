@@ -154,12 +154,12 @@ impl Folder {
             Ok(identity) => identity,
             Err(cause) => {
                 load.warn(&format!("not kept: the model's file gives no times ({cause})"));
-                load.from_model(region, progress)?;
+                load.fill_from_model(region, progress)?;
                 return Ok(load.outcome);
             }
         };
-        if !load.from_packed(&identity, region, progress)? {
-            load.from_model_and_keep(&identity, region, progress)?;
+        if !load.fill_from_packed(&identity, region, progress)? {
+            load.fill_from_model_and_keep(&identity, region, progress)?;
         }
         Ok(load.outcome)
     }
@@ -185,7 +185,7 @@ impl Load<'_> {
     }
 
     /// Whether the weights could be had from the packed file.
-    fn from_packed(
+    fn fill_from_packed(
         &mut self,
         identity: &Identity,
         region: &mut Region,
@@ -225,7 +225,7 @@ impl Load<'_> {
         Ok(true)
     }
 
-    fn from_model(
+    fn fill_from_model(
         &mut self,
         region: &mut Region,
         progress: &mut dyn FnMut(usize, usize),
@@ -235,7 +235,7 @@ impl Load<'_> {
         repack::fill(gguf, model, plan, region, threads, &mut |done| progress(done, total_bytes))
     }
 
-    fn from_model_and_keep(
+    fn fill_from_model_and_keep(
         &mut self,
         identity: &Identity,
         region: &mut Region,
@@ -245,7 +245,7 @@ impl Load<'_> {
         let before = if identity.is_settled() { None } else { Some(self.hash()) };
         let (arena_bytes, kept_bytes) = (region.bytes(), self.layout.file_bytes() as usize);
         let total_bytes = arena_bytes + kept_bytes;
-        self.from_model(region, &mut |done, _| progress(done, total_bytes))?;
+        self.fill_from_model(region, &mut |done, _| progress(done, total_bytes))?;
         if before.is_some() {
             self.content = None;
         }
