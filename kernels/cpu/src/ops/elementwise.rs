@@ -34,12 +34,13 @@ impl Op for Rope<'_> {
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
         let half = self.cos.len();
-        let turn_head = match self.style {
-            RopeStyle::Norm => turn_neighbours,
-            RopeStyle::Neox => turn_halves,
-        };
         for head in self.x.chunks_exact_mut(self.head_width) {
-            turn_head(isa, &mut head[..2 * half], self.cos, self.sin);
+            let head = &mut head[..2 * half];
+            // Direct calls: through a pointer they would not take on the instruction set.
+            match self.style {
+                RopeStyle::Norm => turn_neighbours(isa, head, self.cos, self.sin),
+                RopeStyle::Neox => turn_halves(isa, head, self.cos, self.sin),
+            }
         }
     }
 }
