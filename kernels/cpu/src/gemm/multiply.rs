@@ -157,22 +157,26 @@ fn add_sub_block<I: Isa, F: Format, const T: usize>(
     }
 }
 
-/// `sum over sub-blocks of factor * activation sum`: the mins' or the offset's part.
+/// `sum over sub-blocks of factor * activation sum`: the mins' or the offset's part. Both groups
+/// share each broadcast.
 #[inline(always)]
-fn sum_part<I: Isa, F: Format>(
+fn sum_parts<I: Isa, F: Format>(
     isa: I,
-    factors: &[[i32; GROUP_ROWS]; 8],
+    factors: &[[[i32; GROUP_ROWS]; 8]; GROUPS],
     sums: &[i32; SUM_WORDS],
-) -> VecI<I> {
+) -> [VecI<I>; GROUPS] {
     let v = isa.v();
     let first = if F::SUB == 32 { SUMS_32_AT } else { 0 };
-    // Two sums, so that half as many products wait for one another.
-    let mut totals = [v.splat_i32(0); 2];
+    // Two sums a group, so that half as many products wait for one another.
+    let mut totals = [[v.splat_i32(0); 2]; GROUPS];
     for p in 0..F::N_SUB / 2 {
         let pair = v.splat_i32(sums[first + p]);
-        totals[p % 2] = isa.dot_i16_add(totals[p % 2], v.load_i32(&factors[p]), pair);
+        for g in 0..GROUPS {
+            let total = &mut totals[g][p % 2];
+            *total = isa.dot_i16_add(*total, v.load_i32(&factors[g][p]), pair);
+        }
     }
-    v.add_i32(totals[0], totals[1])
+    totals.map(|[even, odd]| v.add_i32(even, odd))
 }
 
 #[inline(always)]
@@ -186,17 +190,18 @@ fn finish_super<I: Isa, F: Format>(
 ) {
     let v = isa.v();
     let dx = v.splat(dx);
+    let has_sums = F::MIN || !signed::<I, F>();
+    let zeros = [v.splat_i32(0); GROUPS];
+    let parts = if has_sums { sum_parts::<I, F>(isa, &tile.sum_factors, sums) } else { zeros };
     for g in 0..GROUPS {
         let to = &mut out[g * GROUP_ROWS..][..GROUP_ROWS];
         let d = v.load(&tile.d[g][0]);
-        let factors = &tile.sum_factors[g];
         let part = if F::MIN {
-            let min = v.to_f32(sum_part::<I, F>(isa, factors, sums));
-            v.fnma(v.load(&tile.m[g][0]), min, v.mul(d, v.to_f32(acc[g])))
-        } else if signed::<I, F>() {
-            v.mul(d, v.to_f32(acc[g]))
+            v.fnma(v.load(&tile.m[g][0]), v.to_f32(parts[g]), v.mul(d, v.to_f32(acc[g])))
+        } else if has_sums {
+            v.mul(d, v.to_f32(v.sub_i32(acc[g], parts[g])))
         } else {
-            v.mul(d, v.to_f32(v.sub_i32(acc[g], sum_part::<I, F>(isa, factors, sums))))
+            v.mul(d, v.to_f32(acc[g]))
         };
         let sum = v.fma(dx, part, v.load(to));
         v.store(to, sum);
