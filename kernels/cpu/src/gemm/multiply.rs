@@ -76,9 +76,10 @@ fn multiply<I: Isa, F: Format, const T: usize>(
         for s in 0..SUPER_WEIGHTS / F::SUB {
             add_sub_block::<I, F, T>(isa, tile, s, codes, &mut acc);
         }
+        let parts = sum_parts::<I, F, T>(isa, &tile.sum_factors, sums);
         for t in 0..T {
             let out = &mut out[t * PANEL_ROWS..][..PANEL_ROWS];
-            finish_super::<I, F>(isa, tile, &acc[t], &sums[t], x.scales[first + t], out);
+            finish_super::<I, F>(isa, tile, &acc[t], &parts[t], x.scales[first + t], out);
         }
     } else {
         let mut total = [[v.splat(0.0); GROUPS]; T];
@@ -157,48 +158,56 @@ fn add_sub_block<I: Isa, F: Format, const T: usize>(
     }
 }
 
-/// `sum over sub-blocks of factor * activation sum`: the mins' or the offset's part. Both groups
-/// share each broadcast.
+/// `sum over sub-blocks of factor * activation sum` of each token: the mins' or the offset's part;
+/// zeros where the type needs none. The tokens share the factors, the groups each broadcast.
 #[inline(always)]
-fn sum_parts<I: Isa, F: Format>(
+fn sum_parts<I: Isa, F: Format, const T: usize>(
     isa: I,
     factors: &[[[i32; GROUP_ROWS]; 8]; GROUPS],
-    sums: &[i32; SUM_WORDS],
-) -> [VecI<I>; GROUPS] {
+    sums: &[[i32; SUM_WORDS]; T],
+) -> [[VecI<I>; GROUPS]; T] {
     let v = isa.v();
+    let mut totals = [[v.splat_i32(0); GROUPS]; T];
+    if !has_sums::<I, F>() {
+        return totals;
+    }
     let first = if F::SUB == 32 { SUMS_32_AT } else { 0 };
-    // Two sums a group, so that half as many products wait for one another.
-    let mut totals = [[v.splat_i32(0); 2]; GROUPS];
     for p in 0..F::N_SUB / 2 {
-        let pair = v.splat_i32(sums[first + p]);
-        for g in 0..GROUPS {
-            let total = &mut totals[g][p % 2];
-            *total = isa.dot_i16_add(*total, v.load_i32(&factors[g][p]), pair);
+        let factors = [v.load_i32(&factors[0][p]), v.load_i32(&factors[1][p])];
+        for t in 0..T {
+            let pair = v.splat_i32(sums[t][first + p]);
+            for g in 0..GROUPS {
+                totals[t][g] = isa.dot_i16_add(totals[t][g], factors[g], pair);
+            }
         }
     }
-    totals.map(|[even, odd]| v.add_i32(even, odd))
+    totals
 }
 
+/// Whether a super-block's sums of activations count: for the mins or for the zero point.
+#[inline(always)]
+const fn has_sums<I: Isa, F: Format>() -> bool {
+    F::MIN || !signed::<I, F>()
+}
+
+/// A token's super-block from integers to the output: `out += dx * (d * acc - m * part)`.
 #[inline(always)]
 fn finish_super<I: Isa, F: Format>(
     isa: I,
     tile: &Tile,
     acc: &[VecI<I>; GROUPS],
-    sums: &[i32; SUM_WORDS],
+    parts: &[VecI<I>; GROUPS],
     dx: f32,
     out: &mut [f32],
 ) {
     let v = isa.v();
     let dx = v.splat(dx);
-    let has_sums = F::MIN || !signed::<I, F>();
-    let zeros = [v.splat_i32(0); GROUPS];
-    let parts = if has_sums { sum_parts::<I, F>(isa, &tile.sum_factors, sums) } else { zeros };
     for g in 0..GROUPS {
         let to = &mut out[g * GROUP_ROWS..][..GROUP_ROWS];
         let d = v.load(&tile.d[g][0]);
         let part = if F::MIN {
             v.fnma(v.load(&tile.m[g][0]), v.to_f32(parts[g]), v.mul(d, v.to_f32(acc[g])))
-        } else if has_sums {
+        } else if has_sums::<I, F>() {
             v.mul(d, v.to_f32(v.sub_i32(acc[g], parts[g])))
         } else {
             v.mul(d, v.to_f32(acc[g]))
