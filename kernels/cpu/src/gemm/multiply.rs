@@ -25,6 +25,7 @@ pub(super) fn multiply_all<I: Isa, F: Format>(
     // Decided at compile time; an associated constant cannot be a generic argument.
     match I::TOKEN_TILE {
         6 => multiply_strips::<I, F, 6>(isa, tile, x, next, out),
+        4 => multiply_strips::<I, F, 4>(isa, tile, x, next, out),
         _ => multiply_strips::<I, F, 3>(isa, tile, x, next, out),
     }
 }
