@@ -17,6 +17,11 @@ pub fn physical_count() -> usize {
     allowed.iter().filter(first).count().max(1)
 }
 
+/// CPUs that this process may use, one at least.
+pub fn allowed_count() -> usize {
+    allowed().len().max(1)
+}
+
 /// Pins the calling thread; false if the system refuses.
 pub fn pin(cpu: usize) -> bool {
     core_affinity::set_for_current(core_affinity::CoreId { id: cpu })
