@@ -24,7 +24,9 @@ pub fn allowed_count() -> usize {
 
 /// Pins the calling thread; false if the system refuses.
 pub fn pin(cpu: usize) -> bool {
-    core_affinity::set_for_current(core_affinity::CoreId { id: cpu })
+    /// Bits of the C library's `cpu_set_t`; beyond them is no CPU, and no bit to set.
+    const SET_BITS: usize = 1024;
+    cpu < SET_BITS && core_affinity::set_for_current(core_affinity::CoreId { id: cpu })
 }
 
 /// Reads a list like `0,2-5`.
