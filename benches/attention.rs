@@ -16,12 +16,11 @@ fn measure(c: &mut Criterion, small: bool) {
     let canvases: &[usize] = if small { &[37] } else { &[148, 512, 2048] };
     for kernels in common::kernels(small) {
         for &keys in canvases {
-            let key_stride = keys.next_multiple_of(32);
             let mut noise = Noise(3);
             let q = noise.floats(QUERY_TILE * HEAD_WIDTH);
-            let k_transposed = noise.floats(HEAD_WIDTH * key_stride);
+            let k = noise.floats(keys * HEAD_WIDTH);
             let v = noise.floats(keys * HEAD_WIDTH);
-            let mut scratch = vec![0.0; attention_scratch_floats()];
+            let mut scratch = vec![0.0; attention_scratch_floats(HEAD_WIDTH)];
             let mut out = vec![0.0; QUERY_TILE * HEAD_WIDTH];
             let mut group = c.benchmark_group("attention");
             group.throughput(Throughput::Elements((2 * QUERY_TILE * keys * HEAD_WIDTH) as u64));
@@ -30,8 +29,9 @@ fn measure(c: &mut Criterion, small: bool) {
                 b.iter(|| {
                     kernels.run(Attention {
                         q: black_box(&q),
-                        k_transposed: &k_transposed,
-                        key_stride,
+                        scale: 1.0,
+                        k: &k,
+                        key_stride: HEAD_WIDTH,
                         v: &v,
                         value_stride: HEAD_WIDTH,
                         keys,

@@ -143,8 +143,7 @@ impl Head {
     /// `[queries][width]`, from scratch space and an output that were NaN.
     pub fn run(&self, kernels: Kernels) -> Vec<f32> {
         let mut out = vec![f32::NAN; self.q.len()];
-        let floats = attention_scratch_floats(self.queries(), self.width);
-        let mut scratch = vec![f32::NAN; floats];
+        let mut scratch = vec![f32::NAN; attention_scratch_floats(self.width)];
         kernels.run(self.with(&mut scratch, &mut out));
         out
     }
