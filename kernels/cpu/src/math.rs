@@ -47,10 +47,10 @@ fn exp_inside<S: Simd>(s: S, clamped: S::F) -> S::F {
 /// is capped: there -88 stands for x, which keeps a huge negative x from showing through.
 #[inline(always)]
 pub fn silu<S: Simd>(s: S, x: S::F) -> S::F {
-    let one = s.splat(1.0);
     // max returns its second argument for NaN, so a NaN stays one.
     let capped = s.max(s.splat(-EXP_MAX), x);
-    s.div(capped, s.add(one, exp(s, s.sub(s.splat(0.0), x))))
+    let power = exp_nonzero(s, s.sub(s.splat(0.0), capped));
+    s.div(capped, s.add(s.splat(1.0), power))
 }
 
 /// Where [`exp_f64`] stops: even 2^20 terms this small add less than 2^-72 to a sum of weights,

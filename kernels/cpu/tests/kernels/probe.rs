@@ -76,6 +76,9 @@ impl Op for EveryOperation<'_> {
             s.high_nibbles(p),
             s.look_up(&table, s.high_nibbles(p)),
             s.sub_bytes(p, q),
+            s.pack_bytes([0, 8, 16, 24].map(|at| {
+                s.load_i32(&std::array::from_fn(|i| i32::from(self.p[at + i].cast_signed())))
+            })),
             s.splat_i32(i32::from(self.p[0]) - 9),
         ];
         let rotated =
