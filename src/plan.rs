@@ -11,7 +11,7 @@ mod partitions;
 mod weights;
 
 pub use buffers::{Act, Buffer, CHOICE_BYTES, Ports, Quantized, RECORD_BYTES, Slot};
-pub use heads::{KEY_ITEM, KeyRows, QueryItems};
+pub use heads::{KEY_ITEM, KeyRows};
 pub use operators::{Count, GROUP_PANELS, Op, OpKind, Part, Split, stage};
 pub use weights::{MatrixPlan, WeightKind, WeightPlan};
 

@@ -114,7 +114,7 @@ impl Program {
             OpKind::RopeKeys { k, rows: key_rows } => {
                 attention::rope_keys(self, phase, rows, *k, *key_rows);
             }
-            OpKind::Attend { q, k, v, rows: key_rows, items, out, wanted } => {
+            OpKind::Attend { q, k, v, rows: key_rows, blocks, out, wanted } => {
                 let inputs = attention::Inputs {
                     q: phase.read(*q),
                     k: phase.read(*k),
@@ -123,7 +123,7 @@ impl Program {
                     keys: job.rows,
                     wanted: wanted.map(|slot| phase.read(slot)),
                 };
-                attention::attend(self, phase, rows, &inputs, *items, *out);
+                attention::attend(self, phase, rows, &inputs, *blocks, *out);
             }
             OpKind::Choose { records, logits, guide, choices, positions } => {
                 let Some((rule, step)) = &job.sampling else { return };

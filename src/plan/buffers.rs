@@ -1,6 +1,6 @@
 //! The buffers that operators write: their sizes, and when their contents matter.
 
-use super::heads::{KeyRows, QueryItems};
+use super::heads::KeyRows;
 use super::operators::{GROUP_PANELS, Op, stage};
 use super::{Limits, ROW_ITEM};
 use crate::model::Model;
@@ -8,7 +8,7 @@ use dllm_arena::layout::{self, Request};
 use dllm_arena::{ALIGN, Span};
 use dllm_cpu::dtype::{PANEL_ROWS, SUPER_WEIGHTS};
 use dllm_cpu::gemm::{ActivationKind, CODE_WORDS, SUM_WORDS};
-use dllm_cpu::ops::{GROUP_LOGITS, attention_scratch_floats};
+use dllm_cpu::ops::{GROUP_LOGITS, QUERY_TILE, attention_scratch_floats};
 use std::ops::Range;
 
 /// Index of a buffer in [`super::Plan::buffers`], and of its slot in the arena.
@@ -119,10 +119,6 @@ pub struct Ports {
 pub(super) struct Builder {
     pub rows: usize,
     pub wanted: usize,
-    /// Attention's work items.
-    pub queries: QueryItems,
-    /// Those of the last layer.
-    pub wanted_queries: QueryItems,
     /// How keys and values lie.
     pub kv_rows: KeyRows,
     pub slots: Slots,
@@ -132,13 +128,10 @@ pub(super) struct Builder {
 impl Builder {
     pub fn new(model: &Model, limits: Limits, rows: usize) -> Builder {
         let wanted = limits.wanted.next_multiple_of(ROW_ITEM);
-        let config = &model.config;
-        let queries = |rows| QueryItems::new(config.heads, rows, limits.threads);
-        let (queries, wanted_queries) = (queries(rows), queries(wanted));
         let mut list = List { buffers: Vec::new(), rows, threads: limits.threads };
-        let slots = slots(model, limits, wanted, [queries, wanted_queries], &mut list);
-        let (buffers, kv_rows) = (list.buffers, KeyRows::new(config, rows));
-        Builder { rows, wanted, queries, wanted_queries, kv_rows, slots, buffers }
+        let slots = slots(model, limits, wanted, &mut list);
+        let kv_rows = KeyRows::new(&model.config, rows);
+        Builder { rows, wanted, kv_rows, slots, buffers: list.buffers }
     }
 
     /// The buffers that a caller uses.
@@ -233,13 +226,7 @@ impl List {
     }
 }
 
-fn slots(
-    model: &Model,
-    limits: Limits,
-    wanted: usize,
-    queries: [QueryItems; 2],
-    list: &mut List,
-) -> Slots {
+fn slots(model: &Model, limits: Limits, wanted: usize, list: &mut List) -> Slots {
     let config = &model.config;
     let rows = list.rows;
     let q_cols = config.heads * config.head_width;
@@ -247,8 +234,7 @@ fn slots(
     let ff_stride = config.ff_width.next_multiple_of(PANEL_ROWS);
     let vocab = config.vocab.next_multiple_of(PANEL_ROWS);
     let kinds = Kinds::of(model);
-    let attended_rows = queries.map(QueryItems::rows).into_iter().fold(rows, usize::max);
-    let attended = list.floats("attended", attended_rows, q_cols);
+    let attended = list.floats("attended", rows, q_cols);
     let hidden = list.floats("hidden", rows, ff_stride);
     let mut norm = list.act(NORM_NAMES, config.width, &kinds.norm);
     let mut attended_act = list.act(ATTENDED_NAMES, q_cols, &kinds.attended);
@@ -279,9 +265,8 @@ fn slots(
         tile: list.per_worker("scratch.tile", PANEL_ROWS * (2 * rows).max(GROUP_PANELS * wanted)),
         row: list.per_worker("scratch.row", config.width),
         attention: {
-            let most = queries.map(|items| items.queries).into_iter().fold(0, usize::max);
-            let tiles = 2 * most * config.head_width;
-            let own = attention_scratch_floats(most, config.head_width);
+            let tiles = 2 * QUERY_TILE * config.head_width;
+            let own = attention_scratch_floats(config.head_width);
             list.per_worker("scratch.attention", tiles + own)
         },
         order: limits.logits.then(|| list.per_worker("scratch.order", config.vocab)),

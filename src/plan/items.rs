@@ -23,7 +23,7 @@ impl Plan {
             OpKind::Project { parts, .. } => parts.iter().map(|part| part.matrix.panels()).sum(),
             OpKind::GateUp { gate, .. } => gate.panels(),
             OpKind::RopeKeys { .. } => config.kv_heads * (self.row_capacity / KEY_ITEM),
-            OpKind::Attend { items, .. } => config.heads * items.blocks,
+            OpKind::Attend { blocks, .. } => config.heads * blocks,
             OpKind::LmHead { matrix, logits: Some(_), .. } => matrix.panels(),
             OpKind::LmHead { matrix, .. } => matrix.panels().div_ceil(GROUP_PANELS),
             OpKind::Choose { .. } => rows,

@@ -1,7 +1,7 @@
 //! The operators of a forward pass in order, each with what it reads and writes.
 
 use super::buffers::{Act, Builder, CHOICE_BYTES, Slot, record_row_bytes};
-use super::heads::{KeyRows, QueryItems};
+use super::heads::KeyRows;
 use super::partitions::{
     act_slots, act_writes, key_items, key_panels, narrowed, panel_items, query_items, row_items,
 };
@@ -10,7 +10,7 @@ use crate::model::{Matrix, Model};
 use dllm_arena::{Partition, PhaseAccess, Span};
 use dllm_cpu::dtype::PANEL_ROWS;
 use dllm_cpu::gemm::{ActivationKind, activation_kind};
-use dllm_cpu::ops::GROUP_LOGITS;
+use dllm_cpu::ops::{GROUP_LOGITS, QUERY_TILE};
 
 /// Stages of a layer, in order; buffers are live over a range of them. The operators before the
 /// first layer and after the last have stages of their own.
@@ -144,7 +144,7 @@ pub enum OpKind {
         /// How they lie.
         rows: KeyRows,
     },
-    /// Attention of some queries of a head over all keys.
+    /// Attention of 16 queries of a head over all keys, one head after the other.
     Attend {
         /// Queries, row-major, not yet turned.
         q: Slot,
@@ -154,8 +154,8 @@ pub enum OpKind {
         v: Slot,
         /// How both lie.
         rows: KeyRows,
-        /// How many queries an item has.
-        items: QueryItems,
+        /// Items of a head.
+        blocks: usize,
         /// Output rows.
         out: Slot,
         /// In the last layer: which rows ask.
@@ -275,10 +275,11 @@ impl List<'_> {
         let wanted = last.then_some(s.wanted);
         let mut reads = vec![s.q, s.k, s.v];
         reads.extend(wanted);
-        let items = if last { self.b.wanted_queries } else { self.b.queries };
+        let asking = if last { self.b.wanted } else { rows };
+        let blocks = asking.div_ceil(QUERY_TILE);
         let (q, k, v, out) = (s.q, s.k, s.v, s.attended);
-        let kind = OpKind::Attend { q, k, v, rows: kv_rows, items, out, wanted };
-        let writes = vec![(s.attended, query_items(items, c.heads, c.head_width))];
+        let kind = OpKind::Attend { q, k, v, rows: kv_rows, blocks, out, wanted };
+        let writes = vec![(s.attended, query_items(blocks, c.heads, c.head_width))];
         let access = PhaseAccess { reads, writes, scratch: vec![s.attention] };
         self.push(("attend", stage::ATTEND, Split::Attention), count, kind, access);
         if last {

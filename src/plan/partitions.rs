@@ -2,11 +2,12 @@
 
 use super::ROW_ITEM;
 use super::buffers::{Act, Quantized, Slot};
-use super::heads::{KEY_ITEM, KeyRows, QueryItems};
+use super::heads::{KEY_ITEM, KeyRows};
 use super::weights::MatrixPlan;
 use dllm_arena::Partition;
 use dllm_cpu::dtype::{PANEL_ROWS, SUPER_WEIGHTS};
 use dllm_cpu::gemm::{ActivationKind, CODE_WORDS, SUM_WORDS};
+use dllm_cpu::ops::QUERY_TILE;
 
 /// The forms of `act` that `kinds` need.
 pub(super) fn narrowed(act: Act, kinds: &[ActivationKind]) -> Act {
@@ -82,9 +83,8 @@ pub(super) fn key_items(rows: usize, heads: KeyRows) -> Partition {
     Partition::grouped(blocks, heads.count, head_bytes, row_bytes, KEY_ITEM).numbered_by_column()
 }
 
-/// Some queries of a head an item, one head after the other.
-pub(super) fn query_items(items: QueryItems, heads: usize, head_width: usize) -> Partition {
-    let QueryItems { queries, blocks } = items;
+/// 16 queries of a head an item, one head after the other.
+pub(super) fn query_items(blocks: usize, heads: usize, head_width: usize) -> Partition {
     let (head_bytes, row_bytes) = (4 * head_width, 4 * heads * head_width);
-    Partition::grouped(blocks, heads, head_bytes, row_bytes, queries).numbered_by_column()
+    Partition::grouped(blocks, heads, head_bytes, row_bytes, QUERY_TILE).numbered_by_column()
 }

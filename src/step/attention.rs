@@ -1,10 +1,10 @@
-//! Keys turned; attention of some queries of a head.
+//! Keys turned; attention of 16 queries of a head.
 
 use super::Program;
-use crate::plan::{KEY_ITEM, KeyRows, QueryItems, Slot};
+use crate::plan::{KEY_ITEM, KeyRows, Slot};
 use dllm_arena::Phase;
 use dllm_cpu::dtype::PANEL_ROWS;
-use dllm_cpu::ops::{Attention, Rope};
+use dllm_cpu::ops::{Attention, QUERY_TILE, Rope};
 
 /// What attention reads.
 pub(super) struct Inputs<'p> {
@@ -67,13 +67,13 @@ pub(super) fn rope_keys(
     }
 }
 
-/// `rows` queries.
+/// `rows` queries, `blocks` items a head.
 pub(super) fn attend(
     program: &Program,
     phase: &Phase<'_>,
     rows: usize,
     inputs: &Inputs<'_>,
-    items: QueryItems,
+    blocks: usize,
     out: Slot,
 ) {
     let config = &program.config;
@@ -81,12 +81,11 @@ pub(super) fn attend(
     let group = config.heads / config.kv_heads;
     let q_stride = (config.heads * width).next_multiple_of(PANEL_ROWS);
     let angles = Angles::new(program, phase);
-    let QueryItems { queries: most, blocks } = items;
-    let (q, scratch) = program.scratch::<f32>(phase).split_at_mut(most * width);
-    let (result, scratch) = scratch.split_at_mut(most * width);
+    let (q, scratch) = program.scratch::<f32>(phase).split_at_mut(QUERY_TILE * width);
+    let (result, scratch) = scratch.split_at_mut(QUERY_TILE * width);
     while let Some(item) = phase.claim(config.heads * blocks) {
-        let (head, first) = (item.index() / blocks, item.index() % blocks * most);
-        let queries = rows.saturating_sub(first).min(most);
+        let (head, first) = (item.index() / blocks, item.index() % blocks * QUERY_TILE);
+        let queries = rows.saturating_sub(first).min(QUERY_TILE);
         if queries == 0 {
             continue;
         }

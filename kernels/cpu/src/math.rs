@@ -17,7 +17,21 @@ const LN2_LOW: f32 = -2.121_944_4e-4;
 #[inline(always)]
 pub fn exp<S: Simd>(s: S, x: S::F) -> S::F {
     // min and max return their second argument for NaN.
-    let clamped = s.min(s.max(x, s.splat(EXP_MIN)), s.splat(EXP_MAX));
+    let value = exp_inside(s, s.min(s.max(x, s.splat(EXP_MIN)), s.splat(EXP_MAX)));
+    // 1 above the range's lower end, 0 at or below it, without a comparison.
+    let above = s.mul(s.max(s.sub(x, s.splat(EXP_MIN)), s.splat(0.0)), s.splat(f32::MAX));
+    s.mul(value, s.min(above, s.splat(1.0)))
+}
+
+/// `e^x` for x up to 88: as [`exp`], but not below `e^-87`, and so in fewer operations.
+#[inline(always)]
+pub fn exp_nonzero<S: Simd>(s: S, x: S::F) -> S::F {
+    exp_inside(s, s.max(x, s.splat(EXP_MIN)))
+}
+
+/// `e^x` inside the range.
+#[inline(always)]
+fn exp_inside<S: Simd>(s: S, clamped: S::F) -> S::F {
     let n = s.to_i32(s.mul(clamped, s.splat(core::f32::consts::LOG2_E)));
     let whole = s.to_f32(n);
     let r = s.fnma(whole, s.splat(LN2_HIGH), clamped);
@@ -26,20 +40,17 @@ pub fn exp<S: Simd>(s: S, x: S::F) -> S::F {
     for c in [1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0] {
         p = s.fma(p, r, s.splat(c));
     }
-    let value = s.mul(p, s.exp2_int(n));
-    // 1 above the range's lower end, 0 at or below it, without a comparison.
-    let above = s.mul(s.max(s.sub(x, s.splat(EXP_MIN)), s.splat(0.0)), s.splat(f32::MAX));
-    s.mul(value, s.min(above, s.splat(1.0)))
+    s.mul(p, s.exp2_int(n))
 }
 
 /// `x / (1 + e^-x)`, the SiLU activation; within 6e-37 of zero below -88, where the exponential
 /// is capped: there -88 stands for x, which keeps a huge negative x from showing through.
 #[inline(always)]
 pub fn silu<S: Simd>(s: S, x: S::F) -> S::F {
-    let one = s.splat(1.0);
     // max returns its second argument for NaN, so a NaN stays one.
     let capped = s.max(s.splat(-EXP_MAX), x);
-    s.div(capped, s.add(one, exp(s, s.sub(s.splat(0.0), x))))
+    let power = exp_nonzero(s, s.sub(s.splat(0.0), capped));
+    s.div(capped, s.add(s.splat(1.0), power))
 }
 
 /// Where [`exp_f64`] stops: even 2^20 terms this small add less than 2^-72 to a sum of weights,

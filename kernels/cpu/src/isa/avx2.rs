@@ -140,7 +140,7 @@ impl Simd for Avx2 {
         with_avx2!(_mm256_set1_pd(x))
     }
     #[inline(always)]
-    fn widen(self, a: __m256) -> [__m256d; 2] {
+    fn to_f64(self, a: __m256) -> [__m256d; 2] {
         with_avx2!([
             _mm256_cvtps_pd(_mm256_castps256_ps128(a)),
             _mm256_cvtps_pd(_mm256_extractf128_ps::<1>(a))
@@ -211,6 +211,14 @@ impl Simd for Avx2 {
     #[inline(always)]
     fn store_i32(self, dst: &mut [i32; 8], x: __m256i) {
         with_avx2!(_mm256_storeu_si256(dst.as_mut_ptr().cast(), x))
+    }
+    #[inline(always)]
+    fn pack_bytes(self, a: [__m256i; 4]) -> __m256i {
+        // Each half packs its own lanes, so that words come out as 0 2 4 6 of both, then 1 3 5 7.
+        with_avx2!(_mm256_permutevar8x32_epi32(
+            _mm256_packs_epi16(_mm256_packs_epi32(a[0], a[1]), _mm256_packs_epi32(a[2], a[3])),
+            _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)
+        ))
     }
     #[inline(always)]
     fn add_i32(self, a: __m256i, b: __m256i) -> __m256i {

@@ -80,7 +80,7 @@ pub trait Simd: Copy + 'static {
     /// The same f64 in every lane.
     fn splat_f64(self, x: f64) -> Self::D;
     /// The lower four lanes and the upper four as f64.
-    fn widen(self, a: Self::F) -> [Self::D; 2];
+    fn to_f64(self, a: Self::F) -> [Self::D; 2];
     /// Writes four lanes to the start of `dst`; panics when it is shorter.
     fn store_f64(self, dst: &mut [f64], x: Self::D);
     /// `a + b`
@@ -112,6 +112,8 @@ pub trait Simd: Copy + 'static {
     fn load_i32(self, src: &[i32; 8]) -> Self::I;
     /// Writes eight i32.
     fn store_i32(self, dst: &mut [i32; 8], x: Self::I);
+    /// The lanes of all four, each in -128..=127, as 32 bytes in order.
+    fn pack_bytes(self, a: [Self::I; 4]) -> Self::I;
     /// i32 sum, wrapping.
     fn add_i32(self, a: Self::I, b: Self::I) -> Self::I;
     /// i32 difference, wrapping.

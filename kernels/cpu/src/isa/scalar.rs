@@ -135,7 +135,7 @@ impl Simd for Scalar {
         [x; DOUBLES]
     }
     #[inline(always)]
-    fn widen(self, a: Self::F) -> [Self::D; 2] {
+    fn to_f64(self, a: Self::F) -> [Self::D; 2] {
         [doubles(|i| f64::from(a[i])), doubles(|i| f64::from(a[DOUBLES + i]))]
     }
     #[inline(always)]
@@ -198,6 +198,14 @@ impl Simd for Scalar {
     #[inline(always)]
     fn store_i32(self, dst: &mut [i32; 8], x: Self::I) {
         *dst = x;
+    }
+    #[inline(always)]
+    fn pack_bytes(self, a: [Self::I; 4]) -> Self::I {
+        let mut out = [0; 32];
+        for (i, o) in out.iter_mut().enumerate() {
+            *o = a[i / LANES][i % LANES] as u8;
+        }
+        words(out)
     }
     #[inline(always)]
     fn add_i32(self, a: Self::I, b: Self::I) -> Self::I {

@@ -1,32 +1,30 @@
-//! Attention without a causal mask, one head and some of its queries at a time.
+//! Attention without a causal mask, one head and up to 16 queries at a time.
 //!
 //! Keys pass in tiles of [`KEY_TILE`] with a running maximum and sum (Milakov and Gimelshein,
 //! "Online normalizer calculation for softmax", 2018), so no row of scores is ever stored and the
-//! canvas length is not limited by this operator. All queries see a tile before the next one comes,
-//! 16 at a time. Lanes are queries while scores are made, so that keys are read as they come, a
-//! broadcast each, and maxima and sums need no reduction over lanes; lanes are elements of the head
-//! while values are added. Each sum runs over elements or keys in order, whatever queries there are
-//! beside it.
+//! canvas length is not limited by this operator. Lanes are queries while scores are made, so that
+//! keys are read as they come, a broadcast each, and maxima and sums need no reduction over lanes;
+//! lanes are elements of the head while values are added. Each sum runs over elements or keys in
+//! order, whatever queries there are beside it.
 
 use crate::isa::{Isa, LANES, Simd, VecF};
 use crate::math;
 use crate::table::Op;
 
-/// Queries that are computed at a time: two vectors.
+/// Queries of a work item: two vectors.
 pub const QUERY_TILE: usize = 16;
-/// Keys of a tile. Values are read by columns, a cache line a key: that many lines 512 bytes apart
-/// (a head of 128) take three quarters of the places they share in an L1 of 8 ways.
-pub const KEY_TILE: usize = 48;
+/// Keys of a tile: their scores are 6 KiB; with fewer, outputs pass through L1 more often.
+pub const KEY_TILE: usize = 96;
 
-/// f32 of scratch that [`Attention`] needs: for every 16 queries these transposed and their running
-/// maxima and sums; the scores of a key tile.
-pub const fn attention_scratch_floats(queries: usize, head_width: usize) -> usize {
-    queries.next_multiple_of(QUERY_TILE) * (head_width + 2) + QUERY_TILE * KEY_TILE
+/// f32 of scratch that [`Attention`] needs: the queries transposed, the scores of a key tile,
+/// running maxima and sums.
+pub const fn attention_scratch_floats(head_width: usize) -> usize {
+    QUERY_TILE * (head_width + KEY_TILE + 2)
 }
 
 /// `out = softmax(scale q k^T) v` for one head.
 pub struct Attention<'a> {
-    /// `[queries][head_width]`, already turned.
+    /// `[queries][head_width]`, already turned; 1..=16 rows.
     pub q: &'a [f32],
     /// What the queries are multiplied by, 1/sqrt(head_width).
     pub scale: f32,
@@ -54,81 +52,36 @@ impl Op for Attention<'_> {
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
         let width = self.head_width;
-        let (scores, rest) = self.scratch.split_at_mut(QUERY_TILE * KEY_TILE);
-        let tiles = self.q.chunks(QUERY_TILE * width);
-        let blocks = rest.chunks_exact_mut(QUERY_TILE * (width + 2));
-        for (q, block) in tiles.clone().zip(blocks) {
-            Block::new(block, width).start(isa, q, self.scale);
-        }
         let out = &mut self.out[..self.q.len()];
+        let (q, rest) = self.scratch.split_at_mut(QUERY_TILE * width);
+        let (scores, rest) = rest.split_at_mut(QUERY_TILE * KEY_TILE);
+        let (maxima, sums) = rest[..2 * QUERY_TILE].split_at_mut(QUERY_TILE);
+        transpose(isa, self.q, self.scale, q);
         out.fill(0.0);
+        maxima.fill(f32::NEG_INFINITY);
+        sums.fill(0.0);
         for first in (0..self.keys).step_by(KEY_TILE) {
             let keys = (self.keys - first).min(KEY_TILE);
             let k = Rows { x: &self.k[first * self.key_stride..], stride: self.key_stride };
             let v = Rows { x: &self.v[first * self.value_stride..], stride: self.value_stride };
             let scores = &mut scores[..keys * QUERY_TILE];
-            let blocks = rest.chunks_exact_mut(QUERY_TILE * (width + 2));
-            for (out, block) in out.chunks_mut(QUERY_TILE * width).zip(blocks) {
-                Block::new(block, width).add(isa, k, v, scores, out);
+            let factors = if out.len() > LANES * width {
+                make_scores::<I, 2>(isa, q, k, scores);
+                weigh::<I, 2>(isa, scores, maxima, sums)
+            } else {
+                make_scores::<I, 1>(isa, q, k, scores);
+                weigh::<I, 1>(isa, scores, maxima, sums)
+            };
+            if let Some(factors) = factors {
+                for (row, factor) in out.chunks_exact_mut(width).zip(factors) {
+                    scale(isa, row, factor);
+                }
             }
+            add_values(isa, scores, v, width, out);
         }
-        let blocks = rest.chunks_exact_mut(QUERY_TILE * (width + 2));
-        for (out, block) in out.chunks_mut(QUERY_TILE * width).zip(blocks) {
-            let sums = Block::new(block, width).sums;
-            for (row, sum) in out.chunks_exact_mut(width).zip(sums) {
-                scale(isa, row, 1.0 / *sum);
-            }
+        for (row, sum) in out.chunks_exact_mut(width).zip(sums) {
+            scale(isa, row, 1.0 / *sum);
         }
-    }
-}
-
-/// Up to 16 queries on their way through the keys.
-struct Block<'a> {
-    /// `[width][16]`
-    q: &'a mut [f32],
-    maxima: &'a mut [f32],
-    sums: &'a mut [f32],
-}
-
-impl<'a> Block<'a> {
-    #[inline(always)]
-    fn new(scratch: &'a mut [f32], width: usize) -> Block<'a> {
-        let (q, state) = scratch.split_at_mut(QUERY_TILE * width);
-        let (maxima, sums) = state.split_at_mut(QUERY_TILE);
-        Block { q, maxima, sums }
-    }
-
-    #[inline(always)]
-    fn start<I: Isa>(&mut self, isa: I, q: &[f32], scale: f32) {
-        transpose(isa, q, scale, self.q);
-        self.maxima.fill(f32::NEG_INFINITY);
-        self.sums.fill(0.0);
-    }
-
-    /// Takes a tile of keys, as many as `scores` has rows, and their values.
-    #[inline(always)]
-    fn add<I: Isa>(
-        &mut self,
-        isa: I,
-        k: Rows<'_>,
-        v: Rows<'_>,
-        scores: &mut [f32],
-        out: &mut [f32],
-    ) {
-        let width = self.q.len() / QUERY_TILE;
-        let factors = if out.len() > LANES * width {
-            make_scores::<I, 2>(isa, self.q, k, scores);
-            weigh::<I, 2>(isa, scores, self.maxima, self.sums)
-        } else {
-            make_scores::<I, 1>(isa, self.q, k, scores);
-            weigh::<I, 1>(isa, scores, self.maxima, self.sums)
-        };
-        if let Some(factors) = factors {
-            for (row, factor) in out.chunks_exact_mut(width).zip(factors) {
-                scale(isa, row, factor);
-            }
-        }
-        add_values(isa, scores, v, width, out);
     }
 }
 
@@ -243,13 +196,13 @@ fn weigh<I: Isa, const V: usize>(
         let mut sum = s.load(&sums[half..]);
         if s.equal_lanes(before, largest) != (1 << LANES) - 1 {
             has_risen = true;
-            let factor = math::exp(s, s.sub(before, largest));
+            let factor = math::exp_nonzero(s, s.sub(before, largest));
             s.store(&mut factors[half..], factor);
             s.store(&mut maxima[half..], largest);
             sum = s.mul(sum, factor);
         }
         for key in scores.chunks_exact_mut(QUERY_TILE) {
-            let weight = math::exp(s, s.sub(s.load(&key[half..]), largest));
+            let weight = math::exp_nonzero(s, s.sub(s.load(&key[half..]), largest));
             s.store(&mut key[half..], weight);
             sum = s.add(sum, weight);
         }

@@ -6,7 +6,7 @@
 
 use crate::dtype::SUPER_WEIGHTS;
 use crate::gemm::{CODE_WORDS, SUM_WORDS};
-use crate::isa::{Isa, LANES, Simd, max_lanes};
+use crate::isa::{Isa, LANES, Simd, VecF, VecI, max_lanes};
 use crate::table::Op;
 
 /// The largest code: symmetric, so that a sign change cannot overflow.
@@ -31,7 +31,7 @@ impl Op for Quantize256<'_> {
     fn run<I: Isa>(self, isa: I) -> f32 {
         let codes = &mut self.codes[..CODE_WORDS];
         let scale = quantize(isa, self.x, codes);
-        sum_codes(codes, self.sums);
+        sum_codes(isa, codes, self.sums);
         scale
     }
 }
@@ -60,7 +60,7 @@ impl Op for Quantize32<'_> {
             let end = ((i + 1) * SUB).min(self.x.len());
             *scale = quantize(isa, &self.x[start..end], codes);
         }
-        sum_codes(codes, self.sums);
+        sum_codes(isa, codes, self.sums);
     }
 }
 
@@ -74,35 +74,44 @@ fn quantize<I: Isa>(isa: I, x: &[f32], codes: &mut [i32]) -> f32 {
     }
     let largest = max_lanes(s, largest);
     let factor = CODE_MAX / largest;
-    codes.fill(0);
     // Also true for largest = 0, where the factor is infinite.
     if !factor.is_finite() {
+        codes.fill(0);
         return 0.0;
     }
-    let (factor, low, high) = (s.splat(factor), s.splat(-CODE_MAX), s.splat(CODE_MAX));
-    for (x, words) in x.chunks_exact(LANES).zip(codes.chunks_exact_mut(2)) {
-        let scaled = s.min(s.max(s.mul(s.load(x), factor), low), high);
-        let mut lanes = [0; LANES];
-        s.store_i32(&mut lanes, s.to_i32(scaled));
-        for (word, c) in words.iter_mut().zip(lanes.as_chunks::<4>().0) {
-            *word = i32::from_le_bytes([c[0] as u8, c[1] as u8, c[2] as u8, c[3] as u8]);
-        }
+    for (at, words) in codes.as_chunks_mut::<{ SUB / 4 }>().0.iter_mut().enumerate() {
+        let code = |v: usize| match x.get(at * SUB + v * LANES..) {
+            Some(x) if !x.is_empty() => code(isa, s.load(x), factor),
+            _ => s.splat_i32(0),
+        };
+        s.store_i32(words, s.pack_bytes([0, 1, 2, 3].map(code)));
     }
     largest / CODE_MAX
 }
 
+#[inline(always)]
+fn code<I: Isa>(isa: I, x: VecF<I>, factor: f32) -> VecI<I> {
+    let s = isa.v();
+    let scaled = s.mul(x, s.splat(factor));
+    s.to_i32(s.min(s.max(scaled, s.splat(-CODE_MAX)), s.splat(CODE_MAX)))
+}
+
 /// The sums of 16 and of 32 codes, two int16 a word.
 #[inline(always)]
-fn sum_codes(codes: &[i32], sums: &mut [i32]) {
+fn sum_codes<I: Isa>(isa: I, codes: &[i32], sums: &mut [i32]) {
+    let s = isa.v();
     let sums = &mut sums[..SUM_WORDS];
+    // Four ones a word: the dot product with them is the sum of the word's codes.
+    let (ones, once) = (s.splat_i32(0x0101_0101), isa.scale_lanes(s.splat_i32(1)));
     let mut of_16 = [0i32; SUPER_WEIGHTS / 16];
-    for (sum, words) in of_16.iter_mut().zip(codes.chunks_exact(4)) {
-        for word in words {
-            *sum += word.to_le_bytes().iter().map(|&b| i32::from(b as i8)).sum::<i32>();
+    for (sums, words) in of_16.chunks_exact_mut(2).zip(codes.as_chunks::<LANES>().0) {
+        let mut of_4 = [0; LANES];
+        s.store_i32(&mut of_4, isa.widen(isa.dot(ones, s.load_i32(words)), once));
+        for (sum, of_4) in sums.iter_mut().zip(of_4.as_chunks::<4>().0) {
+            *sum = (of_4[0] + of_4[1]) + (of_4[2] + of_4[3]);
         }
     }
     let pair = |low: i32, high: i32| (low & 0xffff) | (high << 16);
-    sums.fill(0);
     for p in 0..8 {
         sums[p] = pair(of_16[2 * p], of_16[2 * p + 1]);
     }
@@ -110,4 +119,5 @@ fn sum_codes(codes: &[i32], sums: &mut [i32]) {
         let of_32 = |i: usize| of_16[2 * i] + of_16[2 * i + 1];
         sums[8 + p] = pair(of_32(2 * p), of_32(2 * p + 1));
     }
+    sums[12..].fill(0);
 }

@@ -84,7 +84,7 @@ fn weight_sum<I: Isa>(isa: I, logits: &[VecF<I>], largest: f32) -> f64 {
     let base = s.splat_f64(f64::from(largest));
     let mut sums = [s.splat_f64(0.0); 2];
     for &x in logits {
-        for (sum, x) in sums.iter_mut().zip(s.widen(x)) {
+        for (sum, x) in sums.iter_mut().zip(s.to_f64(x)) {
             *sum = s.add_f64(*sum, exp_f64(s, s.sub_f64(x, base)));
         }
     }
@@ -115,7 +115,7 @@ impl Op for Weights<'_> {
         let halves = self.weights.chunks_exact_mut(LANES);
         for (to, logits) in halves.zip(self.logits.chunks_exact(LANES)) {
             let (low, high) = to.split_at_mut(DOUBLES);
-            for (to, x) in [low, high].into_iter().zip(s.widen(s.load(logits))) {
+            for (to, x) in [low, high].into_iter().zip(s.to_f64(s.load(logits))) {
                 s.store_f64(to, exp_f64(s, s.div_f64(s.sub_f64(x, base), heat)));
             }
         }

@@ -53,7 +53,7 @@ fn expected(head: &Head, scores: &[f64], score_error: f64, e: usize) -> (f64, f6
     // at most, the inverse and the product one each.
     let weights = weight_error(score_error, largest - least, head.keys.div_ceil(KEY_TILE));
     let relative = 2.0 * weights + 2.0 * roundings(head.keys + 3);
-    // Weights of scores far below the largest are zero instead.
+    // Weights of scores far below the largest stay at the least that there is.
     let lost = head.keys as f64 * f64::from(EXP_LOW).exp() * 2.0 * most;
     (sum / total, relative * 1.01 * size / total + lost)
 }
@@ -75,8 +75,8 @@ fn check(what: &str, head: &Head, kernels: impl IntoIterator<Item = Kernels>) {
 #[test]
 fn attention_against_f64() {
     let mut random = Random(30);
-    for keys in [1, 3, 47, 48, 49, 96, 100, 301] {
-        for (queries, width) in [(1, 8), (4, 24), (7, 64), (16, 128), (39, 16)] {
+    for keys in [1, 3, 95, 96, 97, 192, 200, 301] {
+        for (queries, width) in [(1, 8), (4, 24), (7, 64), (16, 128), (9, 16)] {
             // What lies beyond the keys is no key, be it NaN, infinite or an ordinary number.
             for (reach, poison) in [(0.1, f32::NAN), (10.0, 50.0), (90.0, f32::INFINITY)] {
                 let head = Head::random(&mut random, [queries, keys, width], reach, poison);
@@ -93,16 +93,16 @@ fn the_running_maximum_may_change_in_any_tile() {
     let shapes: [fn(usize) -> f32; 4] = [
         |key| key as f32 * 0.3,
         |key| key as f32 * -0.3,
-        |key| if key == 70 { 40.0 } else { 0.0 },
-        |key| (key as f32 - 64.0).abs() * -0.2 - 50.0,
+        |key| if key == 100 { 40.0 } else { 0.0 },
+        |key| (key as f32 - 150.0).abs() * -0.2 - 50.0,
     ];
     for (i, shape) in shapes.into_iter().enumerate() {
-        let mut head = Head::random(&mut Random(31), [5, 130, 16], 1.0, f32::NAN);
+        let mut head = Head::random(&mut Random(31), [5, 230, 16], 1.0, f32::NAN);
         for query in head.q.chunks_mut(16) {
             query.fill(0.0);
             query[3] = 1.0 / head.scale;
         }
-        for key in 0..130 {
+        for key in 0..230 {
             head.k[key * head.key_stride + 3] = shape(key);
         }
         check(&format!("shape {i}"), &head, Kernels::all());

@@ -76,6 +76,9 @@ impl Op for EveryOperation<'_> {
             s.high_nibbles(p),
             s.look_up(&table, s.high_nibbles(p)),
             s.sub_bytes(p, q),
+            s.pack_bytes([0, 8, 16, 24].map(|at| {
+                s.load_i32(&std::array::from_fn(|i| i32::from(self.p[at + i].cast_signed())))
+            })),
             s.splat_i32(i32::from(self.p[0]) - 9),
         ];
         let rotated =
@@ -143,8 +146,7 @@ impl Head {
     /// `[queries][width]`, from scratch space and an output that were NaN.
     pub fn run(&self, kernels: Kernels) -> Vec<f32> {
         let mut out = vec![f32::NAN; self.q.len()];
-        let floats = attention_scratch_floats(self.queries(), self.width);
-        let mut scratch = vec![f32::NAN; floats];
+        let mut scratch = vec![f32::NAN; attention_scratch_floats(self.width)];
         kernels.run(self.with(&mut scratch, &mut out));
         out
     }

@@ -116,7 +116,7 @@ fn isa_silu() {
 }
 
 /// Lengths on either side of a key tile, and several of them.
-const KEYS: [usize; 8] = [1, 3, 47, 48, 49, 96, 100, 301];
+const KEYS: [usize; 8] = [1, 3, 95, 96, 97, 192, 200, 301];
 
 fn check_head(random: &mut Random, sizes: [usize; 3]) {
     let head = Head::random(random, sizes, 12.0, f32::NAN);
@@ -140,7 +140,7 @@ fn isa_attention_over_keys() {
 #[test]
 fn isa_attention_over_queries_and_widths() {
     let mut random = Random(15);
-    for queries in 1..=40 {
+    for queries in 1..=16 {
         check_head(&mut random, [queries, 33, 8]);
     }
     for width in [8, 24, 64, 128] {
@@ -163,10 +163,10 @@ fn attention_is_the_same_over_everything_at_once() {
 /// Every query gives what it gives alone: items may be of any size.
 #[test]
 fn attention_of_a_query_does_not_depend_on_the_others() {
-    let head = Head::random(&mut Random(17), [37, 100, 40], 12.0, f32::NAN);
+    let head = Head::random(&mut Random(17), [15, 200, 40], 12.0, f32::NAN);
     for kernels in [scalar(), Kernels::best().unwrap()] {
         let together = head.run(kernels);
-        for query in 0..37 {
+        for query in 0..15 {
             let mut alone = head.clone();
             alone.q = head.q[query * 40..][..40].to_vec();
             let got = alone.run(kernels);

@@ -24,7 +24,7 @@ impl Op for EveryDouble {
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) -> Vec<u64> {
         let s = isa.v();
-        let wide = |x: &[f32; LANES]| s.widen(s.load(x));
+        let wide = |x: &[f32; LANES]| s.to_f64(s.load(x));
         let mut all = vec![];
         for ((a, b), c) in wide(&self.a).into_iter().zip(wide(&self.b)).zip(wide(&self.c)) {
             let in_range = s.min_f64(s.max_f64(a, s.splat_f64(-1022.0)), s.splat_f64(1023.0));
