@@ -1,7 +1,7 @@
 //! The multiply loop: a tile against all tokens, a few at a time.
 
 use super::tile::{Tile, signed};
-use super::{CODE_WORDS, GROUPS, SUM_WORDS, SUMS_32_AT};
+use super::{CODE_WORDS, GROUPS, SUM_WORDS, SUMS_32_AT, TOKEN_TILE_MAX};
 use crate::dtype::{Format, GROUP_ROWS, PANEL_ROWS, SUPER_WEIGHTS};
 use crate::isa::{Isa, Simd, VecF, VecI};
 
@@ -26,7 +26,8 @@ pub(super) fn multiply_all<I: Isa, F: Format>(
     match I::TOKEN_TILE {
         6 => multiply_strips::<I, F, 6>(isa, tile, x, next, out),
         4 => multiply_strips::<I, F, 4>(isa, tile, x, next, out),
-        _ => multiply_strips::<I, F, 3>(isa, tile, x, next, out),
+        3 => multiply_strips::<I, F, 3>(isa, tile, x, next, out),
+        _ => const { assert!(matches!(I::TOKEN_TILE, 3 | 4 | 6)) },
     }
 }
 
@@ -55,7 +56,7 @@ fn multiply_strips<I: Isa, F: Format, const T: usize>(
         3 if T > 3 => multiply::<I, F, 3>(isa, tile, x, t, out),
         4 if T > 4 => multiply::<I, F, 4>(isa, tile, x, t, out),
         5 if T > 5 => multiply::<I, F, 5>(isa, tile, x, t, out),
-        _ => (),
+        _ => const { assert!(T <= TOKEN_TILE_MAX) },
     }
 }
 
