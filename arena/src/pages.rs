@@ -6,7 +6,7 @@ use std::fs;
 use std::ops::Range;
 
 /// Bytes of a transparent huge page on x86-64; the region starts on such a boundary when asked.
-pub(crate) const HUGE_PAGE_BYTES: usize = 2 << 20;
+pub const HUGE_PAGE_BYTES: usize = 2 << 20;
 /// The smallest page there is on x86-64: touching one byte of each touches them all.
 pub const PAGE_BYTES: usize = 4096;
 

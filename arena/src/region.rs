@@ -87,6 +87,7 @@ pub struct Region {
     /// Where the region starts in the mapping (0, or the first huge page boundary).
     start: usize,
     bytes: usize,
+    huge_pages: bool,
     locked: bool,
     warnings: Vec<String>,
 }
@@ -127,7 +128,9 @@ impl Region {
             .map_anon()
             .map_err(|cause| ReserveError::Map { needed: bytes, cause })?;
         let start = if options.huge_pages { map.as_ptr().align_offset(HUGE_PAGE_BYTES) } else { 0 };
-        let mut region = Region { map, start, bytes, locked: false, warnings: Vec::new() };
+        let huge_pages = options.huge_pages;
+        let mut region =
+            Region { map, start, bytes, huge_pages, locked: false, warnings: Vec::new() };
         if options.huge_pages {
             let range = region.start..region.start + region.bytes;
             region.warnings.extend(pages::advise_huge(&region.map, range));
@@ -143,6 +146,12 @@ impl Region {
     /// What was asked for and not to be had, in sentences for the user.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// Whether huge pages were asked for. Who makes the region present then does so in pieces of
+    /// several [`HUGE_PAGE_BYTES`]: two threads that meet in a page both clear one for it.
+    pub fn asks_for_huge_pages(&self) -> bool {
+        self.huge_pages
     }
 
     /// Bytes that lie in huge pages now; `None` where the kernel does not say.

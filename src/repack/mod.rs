@@ -24,8 +24,9 @@ pub use threads::Threads;
 use crate::gguf::Gguf;
 use crate::model::{Fault, Model};
 use crate::plan::{Plan, WeightKind, WeightPlan};
-use dllm_arena::pages::{PAGE_BYTES, populate};
+use dllm_arena::pages::{HUGE_PAGE_BYTES, PAGE_BYTES, populate};
 use dllm_arena::{Region, Span};
+use std::convert::Infallible;
 
 /// Bytes of the arena that a thread fills at a time: with the bytes of the file that they come
 /// from they stay in a core's second cache (a megabyte), and tails are short. Whole pages, so that
@@ -89,6 +90,9 @@ pub fn fill_from<W: Weights>(
     threads: &Threads<'_>,
     progress: &mut dyn FnMut(usize),
 ) -> Result<(), W::Fault> {
+    if region.asks_for_huge_pages() {
+        populate_in_huge_pages(region, threads);
+    }
     let rest = rest(plan.fixed_bytes, region.bytes());
     let spans: Vec<Span> = plan.weights.iter().map(|weight| weight.span).chain([rest]).collect();
     let mut parts = region.split_mut(&spans).into_iter();
@@ -107,6 +111,20 @@ pub fn fill_from<W: Weights>(
         tasks.push(Task { to, weight: None, first_unit: 0 });
     }
     threads.run(tasks, |task: Task<'_, '_>| task.run(weights, table), progress)
+}
+
+/// Makes all of the region present before it is filled: a task is less than a huge page, and two
+/// threads that meet in one would both clear one for it.
+fn populate_in_huge_pages(region: &mut Region, threads: &Threads<'_>) {
+    /// Enough that threads seldom meet, even where a page straddles two pieces.
+    const PIECE_BYTES: usize = 4 * HUGE_PAGE_BYTES;
+    let bytes = region.bytes();
+    let whole = region.span_mut::<u8>(Span { offset: 0, bytes });
+    let make_present = |piece: &mut [u8]| {
+        populate(piece);
+        Ok::<usize, Infallible>(0)
+    };
+    let Ok(()) = threads.run(whole.chunks_mut(PIECE_BYTES).collect(), make_present, &mut |_| ());
 }
 
 /// The whole pages after the weights; the one that the last weight ends in is that one's.
