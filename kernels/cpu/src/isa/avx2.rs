@@ -88,28 +88,23 @@ impl Simd for Avx2 {
     }
     #[inline(always)]
     fn transpose(self, a: [__m256; 8]) -> [__m256; 8] {
-        let pairs = |i: usize, j: usize| {
-            with_avx2!([_mm256_unpacklo_ps(a[i], a[j]), _mm256_unpackhi_ps(a[i], a[j])])
-        };
-        // Four rows' lanes 0 and 4, 1 and 5, 2 and 6, 3 and 7, two rows side by side each.
-        let fours = |[x, y]: [__m256; 2], [z, w]: [__m256; 2]| {
-            with_avx2!([
-                _mm256_shuffle_ps::<0b01_00_01_00>(x, z),
-                _mm256_shuffle_ps::<0b11_10_11_10>(x, z),
-                _mm256_shuffle_ps::<0b01_00_01_00>(y, w),
-                _mm256_shuffle_ps::<0b11_10_11_10>(y, w)
-            ])
-        };
-        let low = fours(pairs(0, 1), pairs(2, 3));
-        let high = fours(pairs(4, 5), pairs(6, 7));
-        std::array::from_fn(|i| {
-            let (x, y) = (low[i % 4], high[i % 4]);
-            with_avx2!(if i < 4 {
-                _mm256_permute2f128_ps::<0x20>(x, y)
-            } else {
-                _mm256_permute2f128_ps::<0x31>(x, y)
-            })
-        })
+        let (mut pairs, mut fours, mut out) = (a, a, a);
+        for i in [0, 2, 4, 6] {
+            pairs[i] = with_avx2!(_mm256_unpacklo_ps(a[i], a[i + 1]));
+            pairs[i + 1] = with_avx2!(_mm256_unpackhi_ps(a[i], a[i + 1]));
+        }
+        // Of four vectors: lanes 0 and 4, 1 and 5, 2 and 6, 3 and 7.
+        for i in [0, 1, 4, 5] {
+            let (x, y) = (pairs[i], pairs[i + 2]);
+            let at = i / 4 * 4 + i % 4 * 2;
+            fours[at] = with_avx2!(_mm256_shuffle_ps::<0b01_00_01_00>(x, y));
+            fours[at + 1] = with_avx2!(_mm256_shuffle_ps::<0b11_10_11_10>(x, y));
+        }
+        for i in 0..4 {
+            out[i] = with_avx2!(_mm256_permute2f128_ps::<0x20>(fours[i], fours[i + 4]));
+            out[i + 4] = with_avx2!(_mm256_permute2f128_ps::<0x31>(fours[i], fours[i + 4]));
+        }
+        out
     }
     #[inline(always)]
     fn abs(self, a: __m256) -> __m256 {

@@ -7,7 +7,7 @@
 //! lanes are elements of the head while values are added. Each sum runs over elements or keys in
 //! order, whatever queries there are beside it.
 
-use crate::isa::{Isa, LANES, Simd, VecF};
+use crate::isa::{Isa, LANES, Simd};
 use crate::math;
 use crate::table::Op;
 
@@ -97,14 +97,13 @@ struct Rows<'a> {
 fn transpose<I: Isa>(isa: I, q: &[f32], factor: f32, out: &mut [f32]) {
     let s = isa.v();
     let width = out.len() / QUERY_TILE;
-    let queries = q.len() / width;
     for half in (0..QUERY_TILE).step_by(LANES) {
         for e in (0..width).step_by(LANES) {
-            let row = |i: usize| match half + i < queries {
-                true => s.load(&q[(half + i) * width + e..]),
-                false => s.splat(0.0),
-            };
-            let columns = s.transpose([0, 1, 2, 3, 4, 5, 6, 7].map(row));
+            let mut rows = [s.splat(0.0); LANES];
+            for (row, q) in rows.iter_mut().zip(q.chunks_exact(width).skip(half)) {
+                *row = s.load(&q[e..]);
+            }
+            let columns = s.transpose(rows);
             for (to, column) in out[e * QUERY_TILE..].chunks_mut(QUERY_TILE).zip(columns) {
                 s.store(&mut to[half..], s.mul(column, s.splat(factor)));
             }
@@ -160,11 +159,14 @@ fn score_strip<I: Isa, const K: usize, const V: usize>(
     let rows: [&[f32]; K] = std::array::from_fn(|i| &k.x[i * k.stride..][..width]);
     let mut acc = [[s.splat(0.0); V]; K];
     for (e, q) in q.chunks_exact(QUERY_TILE).enumerate() {
-        let q: [VecF<I>; V] = std::array::from_fn(|v| s.load(&q[v * LANES..]));
+        let mut vectors = [s.splat(0.0); V];
+        for (to, q) in vectors.iter_mut().zip(q.chunks_exact(LANES)) {
+            *to = s.load(q);
+        }
         for (acc, row) in acc.iter_mut().zip(rows) {
             let key = s.splat(row[e]);
             for v in 0..V {
-                acc[v] = s.fma(key, q[v], acc[v]);
+                acc[v] = s.fma(key, vectors[v], acc[v]);
             }
         }
     }
@@ -250,16 +252,22 @@ fn value_strip<I: Isa, const Q: usize, const V: usize>(
     out: &mut [f32],
 ) {
     let s = isa.v();
-    let mut acc: [[VecF<I>; V]; Q] = std::array::from_fn(|q| {
-        std::array::from_fn(|v| s.load(&out[q * width + at + v * LANES..]))
-    });
+    let mut acc = [[s.splat(0.0); V]; Q];
+    for (q, acc) in acc.iter_mut().enumerate() {
+        for (v, x) in acc.iter_mut().enumerate() {
+            *x = s.load(&out[q * width + at + v * LANES..]);
+        }
+    }
     for (key, weights) in weights.chunks(QUERY_TILE).enumerate() {
         let value = &values.x[key * values.stride + at..][..V * LANES];
-        let value: [VecF<I>; V] = std::array::from_fn(|v| s.load(&value[v * LANES..]));
+        let mut vectors = [s.splat(0.0); V];
+        for (to, value) in vectors.iter_mut().zip(value.chunks_exact(LANES)) {
+            *to = s.load(value);
+        }
         for (acc, weight) in acc.iter_mut().zip(&weights[..Q]) {
             let weight = s.splat(*weight);
             for v in 0..V {
-                acc[v] = s.fma(weight, value[v], acc[v]);
+                acc[v] = s.fma(weight, vectors[v], acc[v]);
             }
         }
     }

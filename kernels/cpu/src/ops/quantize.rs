@@ -80,11 +80,12 @@ fn quantize<I: Isa>(isa: I, x: &[f32], codes: &mut [i32]) -> f32 {
         return 0.0;
     }
     for (at, words) in codes.as_chunks_mut::<{ SUB / 4 }>().0.iter_mut().enumerate() {
-        let code = |v: usize| match x.get(at * SUB + v * LANES..) {
-            Some(x) if !x.is_empty() => code(isa, s.load(x), factor),
-            _ => s.splat_i32(0),
-        };
-        s.store_i32(words, s.pack_bytes([0, 1, 2, 3].map(code)));
+        let mut lanes = [s.splat_i32(0); SUB / LANES];
+        let x = &x[x.len().min(at * SUB)..];
+        for (lanes, x) in lanes.iter_mut().zip(x.chunks_exact(LANES)) {
+            *lanes = code(isa, s.load(x), factor);
+        }
+        s.store_i32(words, s.pack_bytes(lanes));
     }
     largest / CODE_MAX
 }

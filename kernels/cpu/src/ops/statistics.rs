@@ -60,11 +60,13 @@ impl Op for GroupStatistics<'_> {
 #[inline(always)]
 fn clean<I: Isa>(isa: I, logits: &[f32; GROUP_LOGITS]) -> [VecF<I>; GROUP_LOGITS / LANES] {
     let s = isa.v();
-    std::array::from_fn(|i| {
+    let mut cleaned = [s.splat(0.0); GROUP_LOGITS / LANES];
+    for (to, logits) in cleaned.iter_mut().zip(logits.chunks_exact(LANES)) {
         // max returns its second argument for NaN.
-        let number = s.max(s.load(&logits[i * LANES..]), s.splat(f32::NEG_INFINITY));
-        s.add(s.min(number, s.splat(f32::MAX)), s.splat(0.0))
-    })
+        let number = s.max(s.load(logits), s.splat(f32::NEG_INFINITY));
+        *to = s.add(s.min(number, s.splat(f32::MAX)), s.splat(0.0));
+    }
+    cleaned
 }
 
 /// The second of the lane with the largest, or the best of another lane.
