@@ -42,7 +42,7 @@ fn load(path: &Path, threads: usize) -> (Region, usize) {
     let model = Model::from_gguf(&file).unwrap();
     let limits = Limits { rows: 148, wanted: 32, guidance: false, logits: true, threads };
     let plan = Plan::new(&model, limits).unwrap();
-    let mut region = Region::reserve(plan.total_bytes, &MEMORY).unwrap();
+    let mut region = Region::map(plan.total_bytes, &MEMORY).unwrap();
     let threads = repack::Threads { count: threads, enter: &|_| () };
     repack::fill(&file, &model, &plan, &mut region, &threads, &mut |_| ()).unwrap();
     (region, plan.fixed_bytes)
@@ -64,7 +64,7 @@ fn measure(c: &mut Criterion, small: bool) {
     let mut group = c.benchmark_group("load");
     group.throughput(Throughput::Bytes(file.0.metadata().unwrap().len()));
     group.sample_size(10);
-    group.bench_function("copy", |b| b.iter(|| copy(&file.0)));
+    group.bench_function("copy, 1 thread", |b| b.iter(|| copy(&file.0)));
     for threads in [1, 2] {
         let name = format!("{threads} threads");
         group.bench_function(&name, |b| b.iter(|| load(&file.0, threads)));

@@ -8,7 +8,9 @@ use dllm_rt::engine::LoadReport;
 use dllm_rt::error::Gib;
 use dllm_rt::gguf::{self, Gguf};
 use dllm_rt::model::{Architecture, Config};
+use dllm_rt::repack::{Tensors, Threads};
 use dllm_rt::sample::Kind;
+use dllm_rt::team::cpus;
 use dllm_rt::vocab::{Vocab, parts_from_gguf};
 use dllm_rt::{Engine, Error, Limits, Lock, Model, Options, lock_process};
 use std::path::Path;
@@ -65,6 +67,12 @@ impl Session {
     /// The loop that the model was trained for.
     pub fn kind(&self) -> Kind {
         kind(self.config.architecture)
+    }
+
+    /// The hash of the model's content, read by several threads.
+    pub fn hash(&self, threads: usize) -> String {
+        let threads = Threads { count: threads.min(cpus::allowed_count()), enter: &|_| () };
+        Tensors::new(&self.gguf).hash(&threads, &mut |_| ())
     }
 
     /// Whether the token ends a text or a turn.

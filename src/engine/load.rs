@@ -7,6 +7,7 @@ use crate::model::Model;
 use crate::packed::{Folder, Outcome, Source};
 use crate::plan::Plan;
 use crate::repack::{self, Threads};
+use crate::team::cpus;
 use dllm_arena::Region;
 use std::time::Instant;
 
@@ -45,7 +46,14 @@ pub(super) fn fill(
     let folder = options.packed_cache.as_deref().map(Folder::open).transpose()?;
     let memory = dllm_arena::Options { huge_pages: options.huge_pages, lock: options.lock };
     let mut region = Region::map(plan.total_bytes, &memory)?;
-    let threads = Threads { count: plan.limits.threads, enter: &|number| options.enter(number) };
+    // Where the workers will be: a caller that is pinned already would keep them all on its CPU.
+    let cpus = options.cpus(plan.limits.threads);
+    let enter = |number: usize| {
+        // Refusals are told when the workers are pinned to the same CPUs.
+        let _ = cpus.get(number).map(|cpu| cpus::pin(*cpu));
+    };
+    let count = plan.limits.threads.min(cpus::allowed_count());
+    let threads = Threads { count, enter: &enter };
     let outcome = match folder {
         Some(folder) => {
             folder.fill(Source { gguf, model, plan, threads: &threads }, &mut region, progress)?

@@ -62,13 +62,4 @@ impl Options {
     pub(super) fn cpus(&self, threads: usize) -> Vec<usize> {
         self.cpus.clone().unwrap_or_else(|| cpus::choose(threads))
     }
-
-    /// Pins thread `number` of a load where the user said to which CPU. Without a list the system
-    /// places the threads, which do not live long.
-    pub(super) fn enter(&self, number: usize) {
-        if let Some(cpu) = self.cpus.as_ref().and_then(|cpus| cpus.get(number)) {
-            // Refusals are told when the workers are pinned to the same CPUs.
-            cpus::pin(*cpu);
-        }
-    }
 }

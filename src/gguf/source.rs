@@ -19,8 +19,8 @@ pub trait Source: Send + Sync {
         let _ = range;
     }
 
-    /// The stamp of the file that the bytes are those of, as it is now. The default is `None`: bytes
-    /// that cannot change.
+    /// The stamp of the file that the bytes are those of, as it is now. The default is `None`:
+    /// bytes that cannot change.
     ///
     /// # Errors
     /// What the system says.

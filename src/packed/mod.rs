@@ -15,12 +15,12 @@
 //! - It was written for the same tensors in the same packed layout. The layout is told by a
 //!   fingerprint: a panel of each type, packed and hashed, so that no version number can be
 //!   forgotten.
-//! - The model is the one that it was made from. That is believed where inode, length and both times
-//!   of all its files are what they were, and otherwise where the hash of the whole content
+//! - The model is the one that it was made from. That is believed where inode, length and both
+//!   times of all its files are what they were, and otherwise where the hash of the whole content
 //!   is, which takes about as long as a load; the new times are then noted in the header. Anything
-//!   else is *stale*, and the file is made anew. Times that are seconds old are not relied on, since
-//!   a file may change twice within a tick of its clock. The number of the device is left out: it
-//!   may be another one after a boot.
+//!   else is *stale*, and the file is made anew. Times that are seconds old are not relied on,
+//!   since a file may change twice within a tick of its clock. The number of the device is left
+//!   out: it may be another one after a boot.
 //! - Header, table and every chunk have the hashes that were noted. They are taken of what has
 //!   arrived in the arena. A chunk that is damaged makes the load start again with the model.
 //!
@@ -30,8 +30,8 @@
 //!
 //! Into a file `NAME.part`, which gets its name only when all of it is on the disk, by one process
 //! at a time (a lock that ends with the process); another one that comes meanwhile goes on without.
-//! Whatever fails is a warning, and the load goes on. A `.part` that a crash leaves is overwritten by
-//! the next that writes, and nothing else is ever removed: files of models that are gone may be
+//! Whatever fails is a warning, and the load goes on. A `.part` that a crash leaves is overwritten
+//! by the next that writes, and nothing else is ever removed: files of models that are gone may be
 //! deleted at any time.
 //!
 //! | file | what it holds |
@@ -154,12 +154,12 @@ impl Folder {
             Ok(identity) => identity,
             Err(cause) => {
                 load.warn(&format!("not kept: the model's file gives no times ({cause})"));
-                load.from_model(region, progress)?;
+                load.fill_from_model(region, progress)?;
                 return Ok(load.outcome);
             }
         };
-        if !load.from_packed(&identity, region, progress)? {
-            load.from_model_and_keep(&identity, region, progress)?;
+        if !load.fill_from_packed(&identity, region, progress)? {
+            load.fill_from_model_and_keep(&identity, region, progress)?;
         }
         Ok(load.outcome)
     }
@@ -185,7 +185,7 @@ impl Load<'_> {
     }
 
     /// Whether the weights could be had from the packed file.
-    fn from_packed(
+    fn fill_from_packed(
         &mut self,
         identity: &Identity,
         region: &mut Region,
@@ -225,7 +225,7 @@ impl Load<'_> {
         Ok(true)
     }
 
-    fn from_model(
+    fn fill_from_model(
         &mut self,
         region: &mut Region,
         progress: &mut dyn FnMut(usize, usize),
@@ -235,7 +235,7 @@ impl Load<'_> {
         repack::fill(gguf, model, plan, region, threads, &mut |done| progress(done, total_bytes))
     }
 
-    fn from_model_and_keep(
+    fn fill_from_model_and_keep(
         &mut self,
         identity: &Identity,
         region: &mut Region,
@@ -245,7 +245,7 @@ impl Load<'_> {
         let before = if identity.is_settled() { None } else { Some(self.hash()) };
         let (arena_bytes, kept_bytes) = (region.bytes(), self.layout.file_bytes() as usize);
         let total_bytes = arena_bytes + kept_bytes;
-        self.from_model(region, &mut |done, _| progress(done, total_bytes))?;
+        self.fill_from_model(region, &mut |done, _| progress(done, total_bytes))?;
         if before.is_some() {
             self.content = None;
         }

@@ -12,7 +12,8 @@ impl Plan {
         }
     }
 
-    /// The work items that the workers claim from `op` then. `config` is the planned model's.
+    /// The work items that the workers claim from `op` then; from the LM head where its logits are
+    /// stored, if they are planned. `config` is the planned model's.
     pub fn items_of(&self, op: &Op, config: &Config) -> usize {
         let rows = self.rows_of(op);
         match &op.kind {

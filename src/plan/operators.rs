@@ -21,7 +21,7 @@ pub mod stage {
     pub const ATTN_NORM: usize = 1;
     /// Queries, keys, values.
     pub const QKV: usize = 2;
-    /// Keys turned and transposed.
+    /// Keys turned.
     pub const KEYS: usize = 3;
     /// Attention.
     pub const ATTEND: usize = 4;

@@ -1,6 +1,5 @@
 //! The threads of a load: they claim tasks in order while the caller waits and reports progress.
 
-use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
@@ -12,7 +11,7 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(50);
 /// How many threads a load may use and what each does first.
 #[derive(Clone, Copy)]
 pub struct Threads<'a> {
-    /// How many, of which no more are started than the process may use CPUs.
+    /// How many.
     pub count: usize,
     /// Called on each with its number, to pin it.
     pub enter: &'a (dyn Fn(usize) + Sync),
@@ -42,11 +41,10 @@ impl Threads<'_> {
                 }
             }
         };
-        let available = thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let running = AtomicUsize::new(0);
         let caller = thread::current();
         thread::scope(|scope| {
-            for number in 0..self.count.min(available) {
+            for number in 0..self.count {
                 running.fetch_add(1, Ordering::Relaxed);
                 let leaving = Leaving { running: &running, caller: caller.clone() };
                 let (enter, claim_all) = (self.enter, &claim_all);

@@ -7,9 +7,10 @@ const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Sizes that a scale may have around its mean, so that neighbouring blocks differ.
 const SIZES: usize = 16;
 
-/// Fills rows of `cols` weights with random ones of mean zero and a standard deviation of
-/// `1 / sqrt(cols)` (of the float types: between half of that and all of it). `out` holds whole
-/// rows as a file does; `key` decides their contents.
+/// Fills rows of `cols` weights with random ones of mean zero (types without a min: half a step
+/// below it, as their codes are) and a standard deviation of `1 / sqrt(cols)` (of the float types:
+/// between half of that and all of it). `out` holds whole rows as a file does; `key` decides their
+/// contents.
 ///
 /// # Panics
 /// Where `out` is no whole number of blocks.
@@ -165,7 +166,10 @@ mod tests {
                 let low = if dtype.is_float() { 0.5 } else { 1.0 };
                 let range = low - error..1.02 + error;
                 assert!(range.contains(&deviation), "{dtype} {cols}: {deviation} not in {range:?}");
-                assert!((mean * (cols as f64).sqrt()).abs() < error, "{dtype} {cols}: mean {mean}");
+                // Codes of b bits about 2^(b-1) have a mean of -1/2 and a deviation of
+                // sqrt((4^b - 1) / 12): a share of at most 0.218, that of the 3 bits of Q3_K.
+                let share = mean * (cols as f64).sqrt();
+                assert!(share.abs() < 0.22 + error, "{dtype} {cols}: mean {mean}");
             }
         }
     }

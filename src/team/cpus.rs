@@ -17,9 +17,16 @@ pub fn physical_count() -> usize {
     allowed.iter().filter(first).count().max(1)
 }
 
+/// CPUs that this process may use, one at least.
+pub fn allowed_count() -> usize {
+    allowed().len().max(1)
+}
+
 /// Pins the calling thread; false if the system refuses.
 pub fn pin(cpu: usize) -> bool {
-    core_affinity::set_for_current(core_affinity::CoreId { id: cpu })
+    /// Bits of the C library's `cpu_set_t`; beyond them is no CPU, and no bit to set.
+    const SET_BITS: usize = 1024;
+    cpu < SET_BITS && core_affinity::set_for_current(core_affinity::CoreId { id: cpu })
 }
 
 /// Reads a list like `0,2-5`.

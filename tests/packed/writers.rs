@@ -9,7 +9,9 @@ use std::process::{Command, Output, Stdio};
 
 /// The file that is written to before it gets its name.
 fn part(packed: &Path) -> std::path::PathBuf {
-    packed.with_added_extension("part")
+    let mut name = packed.to_owned().into_os_string();
+    name.push(".part");
+    name.into()
 }
 
 /// A run of the program in another process, by way of a shell where there is something to set.

@@ -25,7 +25,7 @@ const CHAINS: usize = 10;
 /// Where the sums are added up: more than one, so that no sum waits for the one before.
 const TOTALS: usize = 2;
 
-/// Multiplies `rounds` super-blocks of [`CHAINS`] vectors of 8 rows in registers.
+/// Multiplies `rounds` super-blocks of ten vectors of 8 rows in registers.
 ///
 /// Float types are multiplied as f32: one fused multiply-add a weight.
 pub fn peak(kernels: Kernels, dtype: Dtype, rounds: usize) -> Peak {

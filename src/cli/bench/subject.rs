@@ -7,7 +7,6 @@ use dllm_rt::gguf::{self, Gguf};
 use dllm_rt::model::{Layer, Linear};
 use dllm_rt::synth::{Recipe, Shape, SyntheticFile, Types};
 use dllm_rt::{Model, available_bytes};
-use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
@@ -173,15 +172,12 @@ fn make(file: &SyntheticFile) -> Result<Gguf, Failure> {
 
 /// A file that is gone as soon as nobody uses it, however this process ends.
 fn in_unnamed_file(file: &SyntheticFile) -> Result<Gguf, Failure> {
-    let folder = std::env::temp_dir();
     let failed = |cause| {
+        let folder = std::env::temp_dir();
         let folder = folder.display();
         Failure::File { doing: format!("write random weights to `{folder}` (TMPDIR)"), cause }
     };
-    let path = folder.join(format!("dllm-rt-bench-{}", std::process::id()));
-    let mut options = File::options();
-    let mut out = options.read(true).write(true).create_new(true).open(&path).map_err(failed)?;
-    fs::remove_file(&path).map_err(failed)?;
+    let mut out = tempfile::tempfile().map_err(failed)?;
     file.write(&mut out).map_err(failed)?;
     Ok(gguf::open(Path::new(&format!("/proc/self/fd/{}", out.as_raw_fd())))?)
 }

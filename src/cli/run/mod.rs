@@ -175,7 +175,7 @@ fn once(command: &Run, flags: &ModelFlags) -> Result<End, Failure> {
     let canvas = Canvas::new(&prompt, &schedule, &session.facts)?;
     let limits = limits(command, &schedule, canvas.ids().len(), holes(&prompt, mask), flags);
     session::check_context(limits.rows, &session.config)?;
-    let model_hash = if command.json { session.gguf.hash() } else { String::new() };
+    let model_hash = if command.json { session.hash(flags.threads()) } else { String::new() };
     let start = Instant::now();
     let mut engine = session::load(&session.gguf, limits, &options, flags)?;
     engine.set_full_logits(command.full_logits);

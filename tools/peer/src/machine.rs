@@ -14,14 +14,28 @@ const FLAGS: &[&str] = &[
     "avx512f",
     "avx512bw",
     "avx512vl",
-    "avx512_vbmi",
+    "avx512vbmi",
     "avx512_vnni",
     "avx512_bf16",
     "amx_int8",
 ];
 /// What of a build's cache changes the code that runs. Switches are kept where they are on.
 const BUILD_KEYS: &[&str] = &["CMAKE_BUILD_TYPE", "CMAKE_CXX_FLAGS", "CMAKE_C_FLAGS"];
-const BUILD_SWITCHES: &str = "GGML_";
+/// Beginnings of the switches for code that runs on this kind of CPU.
+const BUILD_SWITCHES: &[&str] = &[
+    "GGML_NATIVE",
+    "GGML_AVX",
+    "GGML_AMX",
+    "GGML_FMA",
+    "GGML_F16C",
+    "GGML_BMI2",
+    "GGML_BLAS",
+    "GGML_OPENMP",
+    "GGML_LLAMAFILE",
+    "GGML_CPU_REPACK",
+    "GGML_IQK_",
+    "GGML_LTO",
+];
 
 /// This machine now.
 pub fn this() -> Machine {
@@ -80,7 +94,8 @@ fn choice(line: &str) -> Option<String> {
     let (typed_key, value) = line.split_once('=')?;
     let (key, kind) = typed_key.split_once(':')?;
     let is_named = BUILD_KEYS.contains(&key) && !value.is_empty();
-    let is_on = kind == "BOOL" && key.starts_with(BUILD_SWITCHES) && value == "ON";
+    let is_switch = BUILD_SWITCHES.iter().any(|name| key.starts_with(name));
+    let is_on = kind == "BOOL" && is_switch && value == "ON";
     ((is_named || is_on) && !value.contains('/')).then(|| format!("{key}={value}"))
 }
 
@@ -93,7 +108,8 @@ mod tests {
         assert_eq!(choice("GGML_NATIVE:BOOL=ON").unwrap(), "GGML_NATIVE=ON");
         assert_eq!(choice("CMAKE_BUILD_TYPE:STRING=Release").unwrap(), "CMAKE_BUILD_TYPE=Release");
         for line in [
-            "GGML_CUDA:BOOL=OFF",
+            "GGML_AVX512:BOOL=OFF",
+            "GGML_CUDA_GRAPHS:BOOL=ON",
             "GGML_SOURCE_DIR:STATIC=/somewhere",
             "CMAKE_CXX_FLAGS:STRING=",
             "CMAKE_CXX_FLAGS:STRING=-I/somewhere",

@@ -5,6 +5,7 @@
 use argh::FromArgs;
 use dllm_peer::compile::Build;
 use dllm_peer::fault::Fault;
+use dllm_peer::report::Report;
 use dllm_peer::run::Settings;
 use dllm_peer::{readme, run, table, turns};
 use std::fs;
@@ -156,16 +157,20 @@ fn compare(run: Run) -> Result<(), Fault> {
         flash: run.llama_flash,
         program,
     };
+    // Before the run: a folder that cannot be made should not cost one.
+    let folder = run.json.as_deref().and_then(Path::parent);
+    folder
+        .map_or(Ok(()), fs::create_dir_all)
+        .map_err(Fault::io(folder.unwrap_or(Path::new(""))))?;
     let report = run::run(&settings, &mut |line| eprintln!("{line}"))?;
     print!("{}", table::text(&report));
-    match run.json {
-        Some(path) => {
-            let text = serde_json::to_string_pretty(&report)
-                .map_err(|error| Fault::Results(error.to_string()))?;
-            fs::write(&path, text + "\n").map_err(Fault::io(&path))
-        }
-        None => Ok(()),
-    }
+    run.json.map_or(Ok(()), |path| write_report(&report, &path))
+}
+
+fn write_report(report: &Report, path: &Path) -> Result<(), Fault> {
+    let text =
+        serde_json::to_string_pretty(report).map_err(|error| Fault::Results(error.to_string()))?;
+    fs::write(path, text + "\n").map_err(Fault::io(path))
 }
 
 fn write_readme(arguments: &Readme) -> Result<(), Fault> {

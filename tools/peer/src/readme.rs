@@ -13,9 +13,10 @@ pub const END: &str = "<!-- peer:end -->";
 /// Results of this program, as opposed to others' in the same folder.
 const PREFIX: &str = "peer-";
 const INTRODUCTION: &str = "\
-Milliseconds for one forward pass with the logits of every position, in the median, and how many times
-faster dllm-rt was: the median of the ratios within turns and their 10th to 90th percentile. The programs
-took turns in one run on the same file. `dllm-peer readme` writes this from `benches/results/peer-*.json`.";
+Milliseconds for one forward pass with the logits of every position, in the median, and how many
+times faster dllm-rt was: the median of the ratios within turns and their 10th to 90th percentile.
+The programs took turns in one run on the same file. `dllm-peer readme` writes this from
+`benches/results/peer-*.json`.";
 
 /// The reports among `folder`'s files, in the order of their names. None if there is no folder.
 ///

@@ -5,6 +5,8 @@ use std::fmt::Write;
 
 /// A share of CPU time below this means that something else ran.
 const CPU_SHARE_MIN: f64 = 0.95;
+/// What of the others' instruction sets decides their speed.
+const SETS: &[&str] = &["AVX2", "AVX_VNNI", "AVX512", "AVX512_VNNI", "AMX_INT8"];
 /// Characters of a commit that tell it apart.
 const COMMIT_CHARS: usize = 9;
 
@@ -80,12 +82,6 @@ fn title(model: &ModelReport) -> String {
 /// A section of the README: machine, programs and a table in Markdown.
 pub fn markdown(report: &Report) -> String {
     let (machine, sides) = (&report.machine, &report.sides);
-    let program = |side: &SideFacts| match &side.commit {
-        Some(commit) => {
-            format!("{} {}", side.name, commit.chars().take(COMMIT_CHARS).collect::<String>())
-        }
-        None => side.name.clone(),
-    };
     let isa = sides.first().map_or("", |side| side.isa.as_str());
     let others: Vec<String> = sides.iter().skip(1).map(program).collect();
     let mut out = format!(
@@ -110,6 +106,22 @@ pub fn markdown(report: &Report) -> String {
         }
     }
     out
+}
+
+/// Name, commit and instruction sets of another program.
+fn program(side: &SideFacts) -> String {
+    let commit = side.commit.iter().map(|text| text.chars().take(COMMIT_CHARS).collect());
+    let sets = instruction_sets(&side.isa);
+    let sets = (!sets.is_empty()).then(|| format!("({})", sets.join(" ")));
+    let words: Vec<String> = [side.name.clone()].into_iter().chain(commit).chain(sets).collect();
+    words.join(" ")
+}
+
+/// Those that the others' libraries say they were built for, as `NAME = 1` between bars.
+fn instruction_sets(text: &str) -> Vec<&str> {
+    let names = text.split('|').filter_map(|item| item.trim().strip_suffix(" = 1"));
+    let names = names.map(|name| name.rsplit(' ').next().unwrap_or(name));
+    names.filter(|name| SETS.contains(name)).collect()
 }
 
 fn name(model: &ModelReport) -> String {

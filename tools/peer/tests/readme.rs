@@ -16,6 +16,9 @@ fn readme_and_results_agree() {
     assert!(readme == expected, "run `cargo run -p dllm-peer -- readme`");
 }
 
+/// As llama.cpp describes itself.
+const SYSTEM: &str = "CPU : SSE3 = 1 | AVX2 = 1 | AVX512 = 0 | AVX512_VNNI = 1 | REPACK = 1 | ";
+
 /// Three turns of two programs; the ratios of the turns are 4, 5 and 4.5.
 fn fixture() -> Report {
     let pass = |ms: f64| Pass { ms, cpu_ms: 0.5 * ms, idle_ms: 0.0 };
@@ -51,7 +54,7 @@ fn fixture() -> Report {
     };
     let machine = Machine { cpu: "A CPU".into(), cpus: 2, flags: vec![], load: 0.0 };
     let sides =
-        vec![side("dllm-rt", None, "avx2"), side("llama.cpp", Some("0123456789abcdef"), "")];
+        vec![side("dllm-rt", None, "avx2"), side("llama.cpp", Some("0123456789abcdef"), SYSTEM)];
     Report { format: FORMAT, machine, sides, models: vec![model] }
 }
 
@@ -60,7 +63,7 @@ fn the_table_holds_medians_and_paired_ratios() {
     let text = block(&[fixture()]);
     // 10 G multiply-adds in a median of 100 and 400 ms; the median ratio is not 400 / 100.
     let expected = "\
-A CPU, 2 CPUs; dllm-rt on avx2; llama.cpp 012345678.
+A CPU, 2 CPUs; dllm-rt on avx2; llama.cpp 012345678 (AVX2 AVX512_VNNI).
 
 | model | tokens | threads | dllm-rt | llama.cpp |
 |---|---|---|---|---|

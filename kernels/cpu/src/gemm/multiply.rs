@@ -1,7 +1,7 @@
 //! The multiply loop: a tile against all tokens, a few at a time.
 
 use super::tile::{Tile, signed};
-use super::{CODE_WORDS, GROUPS, SUM_WORDS, SUMS_32_AT};
+use super::{CODE_WORDS, GROUPS, SUM_WORDS, SUMS_32_AT, TOKEN_TILE_MAX};
 use crate::dtype::{Format, GROUP_ROWS, PANEL_ROWS, SUPER_WEIGHTS};
 use crate::isa::{Isa, Simd, VecF, VecI};
 
@@ -25,7 +25,9 @@ pub(super) fn multiply_all<I: Isa, F: Format>(
     // Decided at compile time; an associated constant cannot be a generic argument.
     match I::TOKEN_TILE {
         6 => multiply_strips::<I, F, 6>(isa, tile, x, next, out),
-        _ => multiply_strips::<I, F, 3>(isa, tile, x, next, out),
+        4 => multiply_strips::<I, F, 4>(isa, tile, x, next, out),
+        3 => multiply_strips::<I, F, 3>(isa, tile, x, next, out),
+        _ => const { assert!(matches!(I::TOKEN_TILE, 3 | 4 | 6)) },
     }
 }
 
@@ -54,7 +56,7 @@ fn multiply_strips<I: Isa, F: Format, const T: usize>(
         3 if T > 3 => multiply::<I, F, 3>(isa, tile, x, t, out),
         4 if T > 4 => multiply::<I, F, 4>(isa, tile, x, t, out),
         5 if T > 5 => multiply::<I, F, 5>(isa, tile, x, t, out),
-        _ => (),
+        _ => const { assert!(T <= TOKEN_TILE_MAX) },
     }
 }
 
@@ -76,9 +78,10 @@ fn multiply<I: Isa, F: Format, const T: usize>(
         for s in 0..SUPER_WEIGHTS / F::SUB {
             add_sub_block::<I, F, T>(isa, tile, s, codes, &mut acc);
         }
+        let parts = sum_parts::<I, F, T>(isa, &tile.sum_factors, sums);
         for t in 0..T {
             let out = &mut out[t * PANEL_ROWS..][..PANEL_ROWS];
-            finish_super::<I, F>(isa, tile, &acc[t], &sums[t], x.scales[first + t], out);
+            finish_super::<I, F>(isa, tile, &acc[t], &parts[t], x.scales[first + t], out);
         }
     } else {
         let mut total = [[v.splat(0.0); GROUPS]; T];
@@ -157,30 +160,45 @@ fn add_sub_block<I: Isa, F: Format, const T: usize>(
     }
 }
 
-/// `sum over sub-blocks of factor * activation sum`: the mins' or the offset's part.
+/// `sum over sub-blocks of factor * activation sum` of each token: the mins' or the offset's part;
+/// zeros where the type needs none. The tokens share the factors, the groups each broadcast.
 #[inline(always)]
-fn sum_part<I: Isa, F: Format>(
+fn sum_parts<I: Isa, F: Format, const T: usize>(
     isa: I,
-    factors: &[[i32; GROUP_ROWS]; 8],
-    sums: &[i32; SUM_WORDS],
-) -> VecI<I> {
+    factors: &[[[i32; GROUP_ROWS]; 8]; GROUPS],
+    sums: &[[i32; SUM_WORDS]; T],
+) -> [[VecI<I>; GROUPS]; T] {
     let v = isa.v();
-    let first = if F::SUB == 32 { SUMS_32_AT } else { 0 };
-    // Two sums, so that half as many products wait for one another.
-    let mut totals = [v.splat_i32(0); 2];
-    for p in 0..F::N_SUB / 2 {
-        let pair = v.splat_i32(sums[first + p]);
-        totals[p % 2] = isa.dot_i16_add(totals[p % 2], v.load_i32(&factors[p]), pair);
+    let mut totals = [[v.splat_i32(0); GROUPS]; T];
+    if !has_sums::<I, F>() {
+        return totals;
     }
-    v.add_i32(totals[0], totals[1])
+    let first = if F::SUB == 32 { SUMS_32_AT } else { 0 };
+    for p in 0..F::N_SUB / 2 {
+        let factors = [v.load_i32(&factors[0][p]), v.load_i32(&factors[1][p])];
+        for t in 0..T {
+            let pair = v.splat_i32(sums[t][first + p]);
+            for g in 0..GROUPS {
+                totals[t][g] = isa.dot_i16_add(totals[t][g], factors[g], pair);
+            }
+        }
+    }
+    totals
 }
 
+/// Whether a super-block's sums of activations count: for the mins or for the zero point.
+#[inline(always)]
+const fn has_sums<I: Isa, F: Format>() -> bool {
+    F::MIN || !signed::<I, F>()
+}
+
+/// A token's super-block from integers to the output: `out += dx * (d * acc - m * part)`.
 #[inline(always)]
 fn finish_super<I: Isa, F: Format>(
     isa: I,
     tile: &Tile,
     acc: &[VecI<I>; GROUPS],
-    sums: &[i32; SUM_WORDS],
+    parts: &[VecI<I>; GROUPS],
     dx: f32,
     out: &mut [f32],
 ) {
@@ -189,14 +207,12 @@ fn finish_super<I: Isa, F: Format>(
     for g in 0..GROUPS {
         let to = &mut out[g * GROUP_ROWS..][..GROUP_ROWS];
         let d = v.load(&tile.d[g][0]);
-        let factors = &tile.sum_factors[g];
         let part = if F::MIN {
-            let min = v.to_f32(sum_part::<I, F>(isa, factors, sums));
-            v.fnma(v.load(&tile.m[g][0]), min, v.mul(d, v.to_f32(acc[g])))
-        } else if signed::<I, F>() {
-            v.mul(d, v.to_f32(acc[g]))
+            v.fnma(v.load(&tile.m[g][0]), v.to_f32(parts[g]), v.mul(d, v.to_f32(acc[g])))
+        } else if has_sums::<I, F>() {
+            v.mul(d, v.to_f32(v.sub_i32(acc[g], parts[g])))
         } else {
-            v.mul(d, v.to_f32(v.sub_i32(acc[g], sum_part::<I, F>(isa, factors, sums))))
+            v.mul(d, v.to_f32(acc[g]))
         };
         let sum = v.fma(dx, part, v.load(to));
         v.store(to, sum);

@@ -288,7 +288,7 @@ impl Isa for Avx2 {
     /// Two products of this and the largest activation still fit an i16.
     const UNSIGNED_MAX: u32 = i16::MAX as u32 / (2 * ACTIVATION_MAX);
     const SCALE_I32: bool = false;
-    const TOKEN_TILE: usize = 3;
+    const TOKEN_TILE: usize = 4;
 
     #[inline(always)]
     fn v(self) -> Avx2 {

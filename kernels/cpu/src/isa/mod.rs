@@ -152,8 +152,8 @@ pub trait Isa: Copy + 'static {
     const UNSIGNED_MAX: u32;
     /// Whether the scale factor of [`Isa::widen`] is one i32 a lane (else two equal i16).
     const SCALE_I32: bool;
-    /// Tokens whose sums the quantized GEMM keeps in registers, as measured (`README.md` of this
-    /// crate): 3 with 16 registers, 6 with 32.
+    /// Tokens that the quantized GEMM takes at a time, 3, 4 or 6, as measured (`README.md` of this
+    /// crate).
     const TOKEN_TILE: usize;
 
     /// The vectors.

@@ -112,10 +112,16 @@ mod x86_64 {
     }
 
     /// 16 bytes of integers.
-    trait Bytes16: Copy {}
-    impl Bytes16 for [u8; 16] {}
-    impl Bytes16 for [u32; 4] {}
-    impl Bytes16 for [[u8; 8]; 2] {}
+    ///
+    /// # Safety
+    /// - Every pattern of bits is a value, and there is no padding.
+    unsafe trait Bytes16: Copy {}
+    // SAFETY: integers.
+    unsafe impl Bytes16 for [u8; 16] {}
+    // SAFETY: integers.
+    unsafe impl Bytes16 for [u32; 4] {}
+    // SAFETY: integers.
+    unsafe impl Bytes16 for [[u8; 8]; 2] {}
 
     #[inline(always)]
     fn vector<T: Bytes16>(value: T) -> __m128i {

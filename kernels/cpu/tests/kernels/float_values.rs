@@ -87,8 +87,9 @@ fn silu_against_f64() {
 }
 
 /// A sum of squares over four vectors of eight lanes: at most `width / 8` fused steps and five of
-/// the tree, all of positive terms, so off by as many roundings; the mean and the epsilon round once each, and
-/// the root halves what has gathered; then the root, its inverse and two products round.
+/// the tree, all of positive terms, so off by as many roundings; the mean and the epsilon round
+/// once each, and the root halves what has gathered; then the root, its inverse and two products
+/// round.
 #[test]
 fn norm_against_f64() {
     let mut random = Random(21);
