@@ -35,10 +35,11 @@ impl Op for Rope<'_> {
     fn run<I: Isa>(self, isa: I) {
         let half = self.cos.len();
         for head in self.x.chunks_exact_mut(self.head_width) {
-            let turned = &mut head[..2 * half];
+            let head = &mut head[..2 * half];
+            // Direct calls: through a pointer they would not take on the instruction set.
             match self.style {
-                RopeStyle::Norm => turn_neighbours(isa, turned, self.cos, self.sin),
-                RopeStyle::Neox => turn_halves(isa, turned, self.cos, self.sin),
+                RopeStyle::Norm => turn_neighbours(isa, head, self.cos, self.sin),
+                RopeStyle::Neox => turn_halves(isa, head, self.cos, self.sin),
             }
         }
     }
@@ -52,11 +53,11 @@ fn turn_neighbours<I: Isa>(isa: I, x: &mut [f32], cos: &[f32], sin: &[f32]) {
     let (cos, cos_rest) = cos.as_chunks::<LANES>();
     let (sin, sin_rest) = sin.as_chunks::<LANES>();
     for ((block, cos), sin) in blocks.iter_mut().zip(cos).zip(sin) {
-        let (cos, sin) = (s.double_lanes(s.load(cos)), s.double_lanes(s.load(sin)));
-        for (half, x) in block.chunks_exact_mut(LANES).enumerate() {
+        let angles = s.double_lanes(s.load(cos)).into_iter().zip(s.double_lanes(s.load(sin)));
+        for (x, (cos, sin)) in block.chunks_exact_mut(LANES).zip(angles) {
             let pairs = s.load(x);
-            let across = s.mul(s.swap_pairs(pairs), s.mul(sin[half], signs));
-            s.store(x, s.fma(pairs, cos[half], across));
+            let across = s.mul(s.swap_pairs(pairs), s.mul(sin, signs));
+            s.store(x, s.fma(pairs, cos, across));
         }
     }
     for (pair, (c, s)) in rest.chunks_exact_mut(2).zip(cos_rest.iter().zip(sin_rest)) {
