@@ -12,6 +12,7 @@ fn readme_and_results_agree() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let readme = fs::read_to_string(root.join("README.md")).unwrap();
     let reports = results(&root.join("benches/results")).unwrap();
+    assert!(!reports.is_empty(), "benches/results holds no results");
     let expected = with_block(&readme, &reports).unwrap();
     assert!(readme == expected, "run `cargo run -p dllm-peer -- readme`");
 }
