@@ -14,8 +14,9 @@ import torch
 import tasks
 from tokens import END_OF_TEXT, END_OF_TURN, MASK
 
-# Where a sampler's canvas may end: a share of the conversations is padded to exactly one of these.
-CANVASES = (32, 64)
+# Tokens of a row, and where a sampler's canvas may end in one so long: a share of the
+# conversations is padded to exactly that.
+CANVASES = {128: (32, 64), 256: (32, 64, 128)}
 CANVAS_SHARE = 0.3
 # Tail of the others: enough to learn to stop.
 TAIL_MAX = 6
@@ -58,14 +59,14 @@ class Batch:
 def make(coder, seed, step, tokens):
     """The batch of a step, the same whenever and on whichever run it is made."""
     rng = random.Random(f"{seed} {step}")
-    length = 256 if step % LONG_EVERY == LONG_EVERY - 1 else 128
+    length = max(CANVASES) if step % LONG_EVERY == LONG_EVERY - 1 else min(CANVASES)
     names, weights = list(tasks.FAMILIES), tasks.shares(step)
     queue, rows = [], []
     for _ in range(tokens // length):
         row, room = [], length
         while True:
             while len(queue) < QUEUE:
-                queue.append(conversation(coder, rng, names, weights))
+                queue.append(conversation(coder, rng, names, weights, CANVASES[length]))
             fits = next((i for i, c in enumerate(queue) if len(c.ids) <= room), None)
             if fits is None:
                 break
@@ -76,14 +77,14 @@ def make(coder, seed, step, tokens):
     return masked(rows, length, np.random.default_rng([seed, step]))
 
 
-def conversation(coder, rng, names, weights):
+def conversation(coder, rng, names, weights, canvases):
     name, item = tasks.training_item(rng, names, weights)
     prompt = coder.prompt(item.prompt)
     answer, in_hole = coder.answer(item)
     answer = answer + [END_OF_TURN]
     tail = rng.randint(0, TAIL_MAX)
     if rng.random() < CANVAS_SHARE:
-        tail = max(0, rng.choice(CANVASES) - len(answer))
+        tail = max(0, rng.choice(canvases) - len(answer))
     return Conversation(
         family=names.index(name),
         ids=prompt + answer + [END_OF_TEXT] * tail,

@@ -13,7 +13,8 @@ import time
 import torch
 
 import tasks
-from model import Config, Model
+from model import Config, Model, matrices
+from quantize import kind_of
 from tokens import END_OF_TEXT, END_OF_TURN, MASK, Coder
 
 BLOCK = 32
@@ -21,11 +22,18 @@ BLOCK = 32
 CANVAS = 32
 
 
-def load(path, raw=False):
-    """The averaged weights of a checkpoint (those last trained if `raw`), to compute in f32."""
+def load(path, raw=False, rounded=False):
+    """The averaged weights of a checkpoint (those last trained if `raw`), to compute in f32.
+
+    `rounded`: each matrix is what a Q4_K_M file would hold.
+    """
     state = torch.load(path, map_location="cpu")
     model = Model(Config(**state["config"]))
     model.load_state_dict(state["model"] if raw else state["average"])
+    if rounded:
+        with torch.no_grad():
+            for name, weight in matrices(model):
+                weight.copy_(kind_of(name, model.config.layers).of(weight).values().view_as(weight))
     return model.eval(), state["step"]
 
 
@@ -98,9 +106,11 @@ def main():
     parser.add_argument("--items", type=int, default=40)
     parser.add_argument("--show", type=int, default=2)
     parser.add_argument("--raw", action="store_true", help="not the averaged weights")
+    parser.add_argument("--rounded", action="store_true", help="matrices as in a Q4_K_M file")
+    parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
-    torch.set_num_threads(2)
-    model, step = load(args.checkpoint, args.raw)
+    torch.set_num_threads(args.threads)
+    model, step = load(args.checkpoint, args.raw, args.rounded)
     coder = Coder(args.tokenizer)
     print(f"step {step}")
     right, count = 0, 0

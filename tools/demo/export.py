@@ -14,7 +14,7 @@ import torch
 from gguf.quants import dequantize
 
 from evaluate import load
-from model import MATRICES
+from model import matrices
 from quantize import Q4K, kind_of
 from tokens import CONTROLS, END_OF_TEXT, END_OF_TURN, MASK, START
 
@@ -68,15 +68,6 @@ def add_tokenizer(writer, path):
     # The chat template begins with it.
     writer.add_add_bos_token(False)
     writer.add_chat_template(TEMPLATE)
-
-
-def matrices(model):
-    """(name, weight) in the file's order."""
-    yield "token_embd", model.token_embd
-    for index, block in enumerate(model.blocks):
-        for name in MATRICES:
-            yield f"blk.{index}.{name}", getattr(block, name)
-    yield "output", model.output
 
 
 def vectors(model):

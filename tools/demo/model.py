@@ -20,9 +20,10 @@ class Config:
     vocab: int = 2048
     width: int = 256
     layers: int = 4
-    heads: int = 4
+    heads: int = 8
     ff: int = 1024
-    theta: float = 10000.0
+    # Small: a conversation is some fifty tokens long, and places are told apart by the fast pairs.
+    theta: float = 500.0
     norm_eps: float = 1e-5
     row_tokens: int = 256
 
@@ -130,3 +131,12 @@ def rotate(x, cos, sin):
     """x: [rows, tokens, heads, head width]; turns the pairs (0, 1), (2, 3), ..."""
     even, odd = x.unflatten(-1, (-1, 2)).unbind(-1)
     return torch.stack((even * cos - odd * sin, odd * cos + even * sin), -1).flatten(-2).to(x.dtype)
+
+
+def matrices(model):
+    """(name, weight) in the order of the exported file."""
+    yield "token_embd", model.token_embd
+    for index, block in enumerate(model.blocks):
+        for name in MATRICES:
+            yield f"blk.{index}.{name}", getattr(block, name)
+    yield "output", model.output

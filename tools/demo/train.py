@@ -19,17 +19,18 @@ import torch.nn.functional as F
 
 import batches
 import optimizer
+import quantize
 import tasks
 from model import Config, Model
 from tokens import Coder
 
 SEED = 1
-# Tokens of a batch, prompts and tails included: about 55 conversations.
-BATCH_TOKENS = 2048
-WARM_UP_STEPS = 200
+# Tokens of a batch, prompts and tails included: about 80 conversations.
+BATCH_TOKENS = 3072
+WARM_UP_STEPS = 100
 GRADIENT_NORM_MAX = 1.0
 CHECKPOINT_SECONDS = 180
-LOG_STEPS = 20
+LOG_STEPS = 25
 FAMILY_LOG_STEPS = 100
 # The averaged weights follow the trained ones over about this many steps.
 AVERAGE_STEPS = 500
@@ -41,12 +42,12 @@ def arguments():
     parser.add_argument("--steps", type=int, default=20_000, help="length of the whole run")
     parser.add_argument("--decay-from", type=int, help="step from which the rate falls to 0; "
                         "80 percent of --steps unless given")
+    parser.add_argument("--round-from", type=int, default=1 << 60, help="step from which weights "
+                        "are rounded as the quantized file will hold them")
     parser.add_argument("--adam", type=float, default=1.5e-3, help="peak rate of AdamW")
     parser.add_argument("--muon", type=float, default=0.02, help="peak rate of Muon; 0: none")
     parser.add_argument("--weight-decay", type=float, default=0.05)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--heads", type=int, default=Config.heads)
-    parser.add_argument("--theta", type=float, default=Config.theta)
     parser.add_argument("--fresh", action="store_true", help="ignore a checkpoint")
     return parser.parse_args()
 
@@ -119,7 +120,7 @@ def main():
     torch.set_num_threads(args.threads)
     torch.manual_seed(SEED)
     coder = Coder(args.run / "tokenizer.json")
-    model = Model(Config(heads=args.heads, theta=args.theta), half=True)
+    model = Model(Config(), half=True)
     optimizers = optimizer.build(model, args.adam, args.muon, args.weight_decay)
     average = {name: weight.detach().clone() for name, weight in model.named_parameters()}
     path, step = args.run / "checkpoint.pt", 0
@@ -134,6 +135,8 @@ def main():
     log, saved = Log(args.run / "log.txt"), time.time()
     log.line(f"from step {step}: {vars(args)}")
     while step < args.steps:
+        if step >= args.round_from and model.rounding is None:
+            model.round_with(quantize.rounding(model.config.layers))
         share = optimizer.rate(step, WARM_UP_STEPS, decay_from, args.steps)
         for one, peak in zip(optimizers, peaks):
             for group in one.param_groups:
@@ -142,7 +145,8 @@ def main():
         result = train_step(model, optimizers, batch)
         step += 1
         log.add(step, *result, tokens=batch.ids.numel())
-        follow = min(1 / AVERAGE_STEPS * 5 if step < 500 else 1 / AVERAGE_STEPS, 1.0)
+        # Sooner at the start, where the weights still change a lot.
+        follow = 1 / min(AVERAGE_STEPS, 1 + step / 5)
         for name, weight in model.named_parameters():
             average[name].lerp_(weight.detach(), follow)
         if time.time() - saved > CHECKPOINT_SECONDS or step == args.steps:

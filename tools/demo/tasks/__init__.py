@@ -37,7 +37,7 @@ FAMILIES = {
     "fill_python": (code.fill_python, 4, 3),
 }
 # Steps over which the shares go from the first to the second.
-CURRICULUM_STEPS = 1500
+CURRICULUM_STEPS = 800
 # Families whose words are letters at random in training and real words in the evaluation.
 WORD_FAMILIES = ("spell", "reverse")
 

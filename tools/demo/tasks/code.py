@@ -34,10 +34,12 @@ def record(rng):
     name, age, city, job = person(rng)
     held = is_held("record", name, age, city)
     if rng.random() < 0.5:
+        prompt = f"Make a record: {name} is {age} and lives in {city}."
         fields = {"name": name, "age": age, "city": city}
-        return Item(f"Make a record: {name} is {age} and lives in {city}.", json.dumps(fields), held)
-    fields = {"name": name, "job": job, "age": age}
-    return Item(f"Make a record: {name} is a {job} of {age}.", json.dumps(fields), held)
+    else:
+        prompt = f"Make a record: {name} is a {job} of {age}."
+        fields = {"name": name, "job": job, "age": age}
+    return Item(prompt, json.dumps(fields), held)
 
 
 def fill_record(rng):
