@@ -1,0 +1,71 @@
+"""Families of instruction data with checkable answers.
+
+A family is a function of a random generator that gives an `Item`. What it gives depends on the
+generator alone, so a seed settles all data.
+"""
+
+import random
+
+from . import calendar, code, facts, numbers, text
+from .item import Item, is_held
+
+# Family: share of the items at the start of training and later. Copying comes first: what it
+# teaches (looking up a token by place or by neighbour) all others build on.
+FAMILIES = {
+    "capital": (facts.capital, 2, 10),
+    "country": (facts.country, 1, 6),
+    "continent": (facts.continent, 1, 4),
+    "add": (numbers.add, 2, 8),
+    "add3": (numbers.add3, 1, 5),
+    "subtract": (numbers.subtract, 2, 8),
+    "subtract3": (numbers.subtract3, 1, 5),
+    "compare": (numbers.compare, 2, 6),
+    "sort": (numbers.sort, 1, 7),
+    "parity": (numbers.parity, 1, 1),
+    "to_words": (numbers.to_words, 2, 4),
+    "to_digits": (numbers.to_digits, 2, 4),
+    "spell": (text.spell, 10, 6),
+    "reverse": (text.reverse, 4, 8),
+    "weekday": (calendar.weekday, 1, 4),
+    "month": (calendar.month, 1, 5),
+    "copy": (text.copy, 10, 4),
+    "edit": (text.edit, 8, 7),
+    "story": (text.story, 4, 3),
+    "python": (code.python, 4, 4),
+    "record": (code.record, 8, 5),
+    "fill_record": (code.fill_record, 6, 4),
+    "fill_python": (code.fill_python, 4, 3),
+}
+# Steps over which the shares go from the first to the second.
+CURRICULUM_STEPS = 800
+# Families whose words are letters at random in training and real words in the evaluation.
+WORD_FAMILIES = ("spell", "reverse")
+
+
+def shares(step):
+    """The families' shares at a step of training."""
+    late = min(1.0, step / CURRICULUM_STEPS)
+    return [a + late * (b - a) for _, a, b in FAMILIES.values()]
+
+
+def training_item(rng, names, weights):
+    """(family, item), never a held-out one."""
+    while True:
+        (name,) = rng.choices(names, weights)
+        item = FAMILIES[name][0](rng)
+        if not item.held:
+            return name, item
+
+
+def held_items(name, count, seed=0):
+    """Up to `count` held-out items of a family, all different, always the same ones."""
+    rng = random.Random(f"held-out {name} {seed}")
+    found = {}
+    for _ in range(200 * count):
+        known = {"known": True} if name in WORD_FAMILIES else {}
+        item = FAMILIES[name][0](rng, **known)
+        if item.held:
+            found.setdefault((item.prompt, item.answer, item.holes), item)
+        if len(found) == count:
+            break
+    return list(found.values())
