@@ -184,6 +184,11 @@ impl Load<'_> {
         self.outcome.warnings.push(format!("packed file `{}` {what}", self.path.display()));
     }
 
+    fn refuse(&mut self, refusal: &Refusal) {
+        let what = format!("is not used: {refusal}");
+        if refusal.is_expected() { self.note(&what) } else { self.warn(&what) }
+    }
+
     /// Whether the weights could be had from the packed file.
     fn fill_from_packed(
         &mut self,
@@ -195,14 +200,14 @@ impl Load<'_> {
             Ok(Some(packed)) => packed,
             Ok(None) => return Ok(false),
             Err(refusal) => {
-                self.note(&format!("is not used: {refusal}"));
+                self.refuse(&refusal);
                 return Ok(false);
             }
         };
         let header = packed.header().clone();
         let is_unchanged = identity.stamp() != 0 && identity.stamp() == header.stamp;
         if !is_unchanged && header.content != self.hash() {
-            self.note(&format!("is not used: {}", Refusal::Stale));
+            self.refuse(&Refusal::Stale);
             return Ok(false);
         }
         let Source { gguf, model, plan, threads } = self.source;
@@ -210,7 +215,7 @@ impl Load<'_> {
         let total_bytes = region.bytes();
         let progress = &mut |done| progress(done, total_bytes);
         if let Err(refusal) = repack::fill_from(&packed, &table, plan, region, threads, progress) {
-            self.note(&format!("is not used: {refusal}"));
+            self.refuse(&refusal);
             return Ok(false);
         }
         self.outcome.is_from_packed = true;

@@ -35,6 +35,14 @@ pub enum Refusal {
     Stale,
 }
 
+impl Refusal {
+    /// Whether it is what happens in the course of things, rather than damage, which somebody
+    /// should hear of.
+    pub fn is_expected(&self) -> bool {
+        matches!(self, Refusal::Layout | Refusal::Stale)
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -98,6 +98,12 @@ impl Part {
         name.push(".part");
         let name = PathBuf::from(name);
         for _ in 0..TRIES_MAX {
+            // Through a link somebody else's file would be emptied.
+            if fs::symlink_metadata(&name).is_ok_and(|there| there.is_symlink()) {
+                let cause =
+                    io::Error::other("a symbolic link has the name that it is written under");
+                return Err(io_fault("create it")(cause));
+            }
             let mut options = File::options();
             let options = options.read(true).write(true).create(true).truncate(false);
             let file = options.open(&name).map_err(io_fault("create it"))?;
@@ -110,7 +116,7 @@ impl Part {
             }
             // Another process may have published or removed it before it was locked here.
             let own = file.metadata().map_err(io_fault("create it"))?;
-            if fs::metadata(&name).is_ok_and(|there| there.ino() == own.ino()) {
+            if is_at(&name, &own) {
                 let part = Part { file, path: name };
                 part.file.set_len(0).map_err(io_fault("empty it"))?;
                 return Ok(part);
@@ -172,10 +178,14 @@ impl Drop for Part {
     fn drop(&mut self) {
         // Published, the name leads nowhere, or to the part of another process, which is not ours
         // to remove: it has a lock on a file of its own.
-        let own = self.file.metadata().map(|own| own.ino());
-        let there = fs::metadata(&self.path).map(|there| there.ino());
-        if own.is_ok_and(|own| there.is_ok_and(|there| own == there)) {
+        if self.file.metadata().is_ok_and(|own| is_at(&self.path, &own)) {
             let _ = fs::remove_file(&self.path);
         }
     }
+}
+
+/// Whether that file, and no link to it, has the name.
+fn is_at(name: &Path, file: &fs::Metadata) -> bool {
+    let there = fs::symlink_metadata(name);
+    there.is_ok_and(|there| (there.dev(), there.ino()) == (file.dev(), file.ino()))
 }

@@ -77,6 +77,27 @@ fn who_comes_while_another_writes_goes_on_without() {
     assert!(load(&gguf, Some(&folder.cache())).is_from_packed);
 }
 
+#[test]
+fn a_link_under_the_name_is_not_written_through() {
+    let folder = Folder::new("link");
+    let gguf = models::open(models::LLADA);
+    let plain = load(&gguf, Some(&folder.cache()));
+    let packed = folder.packed();
+    fs::remove_file(&packed).unwrap();
+    let precious = folder.0.join("precious");
+    fs::write(&precious, "precious").unwrap();
+    for target in [precious.clone(), folder.0.join("nothing")] {
+        std::os::unix::fs::symlink(&target, part(&packed)).unwrap();
+        let loaded = load(&gguf, Some(&folder.cache()));
+        assert!(!loaded.is_from_packed && loaded.logits == plain.logits);
+        assert!(loaded.warnings.iter().any(|w| w.contains("symbolic link")));
+        assert_eq!(folder.kept(), [part(&packed)]);
+        fs::remove_file(part(&packed)).unwrap();
+    }
+    assert_eq!(fs::read(&precious).unwrap(), b"precious");
+    assert!(!folder.0.join("nothing").exists());
+}
+
 /// A load that reads while another one writes has the file that it opened.
 #[test]
 fn a_new_file_takes_the_place_of_the_old_one_at_once() {
