@@ -1,8 +1,11 @@
 """Batches of masked conversations.
 
 A row holds several conversations, one after the other, the last one's end-of-text tail reaching to
-the row's end. A conversation's answer, its end of turn and its tail are masked at a rate that is
-uniform over the conversations of a batch; the prompt stays visible.
+the row's end. Of half of the conversations the answer, its end of turn and its tail are masked at a
+rate that is uniform over a batch; the prompt stays visible. The others are masked as a sampler
+finds them that commits first what it is surest of: where an answer has steps, all of them from one
+on. Without that a sum is hardly ever learned: it stands in an answer twice, and as long as either
+place is visible the other is a copy.
 """
 
 import random
@@ -24,8 +27,14 @@ TAIL_MAX = 6
 TAIL_WEIGHT = 0.1
 # One step in this many has long rows, so that long tails are seen.
 LONG_EVERY = 8
+# Conversations that are masked from a step on.
+STEP_SHARE = 0.5
+# Lowest rate of those of them that have no steps.
+STEPLESS_RATE_MIN = 0.5
+# The first of those steps follows from what is visible, the others from what is not.
+NEXT_STEP_WEIGHT = 4
 # Infill tasks that have just their holes masked.
-HOLE_SHARE = 0.7
+HOLE_SHARE = 0.9
 # Conversations looked through for one that fits into what is left of a row.
 QUEUE = 48
 
@@ -38,6 +47,9 @@ class Conversation:
     # Index of the first token of the tail.
     tail: int
     in_hole: list
+    # For each token of the answer and the end of turn the number of its step, from 1, or 0.
+    step: list
+    by_steps: bool
 
 
 @dataclass
@@ -55,12 +67,17 @@ class Batch:
         same = self.group[:, None, :, None] == self.group[:, None, None, :]
         return torch.zeros(same.shape).masked_fill_(~same, float("-inf"))
 
+    def rows(self, first, every):
+        """The row `first` and every `every`-th after it."""
+        parts = (self.ids, self.targets, self.weight, self.family, self.group)
+        return Batch(*(part[first::every] for part in parts))
+
 
 def make(coder, seed, step, tokens):
     """The batch of a step, the same whenever and on whichever run it is made."""
     rng = random.Random(f"{seed} {step}")
     length = max(CANVASES) if step % LONG_EVERY == LONG_EVERY - 1 else min(CANVASES)
-    names, weights = list(tasks.FAMILIES), tasks.shares(step)
+    names, weights = list(tasks.TRAINED), tasks.shares(step)
     queue, rows = [], []
     for _ in range(tokens // length):
         row, room = [], length
@@ -81,6 +98,9 @@ def conversation(coder, rng, names, weights, canvases):
     name, item = tasks.training_item(rng, names, weights)
     prompt = coder.prompt(item.prompt)
     answer, in_hole = coder.answer(item)
+    steps = coder.steps(item)
+    # Where the last step is masked, its end must not show how long it is.
+    steps = [*steps, max(steps)]
     answer = answer + [END_OF_TURN]
     tail = rng.randint(0, TAIL_MAX)
     if rng.random() < CANVAS_SHARE:
@@ -91,6 +111,8 @@ def conversation(coder, rng, names, weights, canvases):
         prompt_len=len(prompt),
         tail=len(prompt) + len(answer),
         in_hole=in_hole if item.holes and rng.random() < HOLE_SHARE else [],
+        step=steps,
+        by_steps=rng.random() < STEP_SHARE,
     )
 
 
@@ -123,10 +145,23 @@ def weights_of(talk, rate, rng):
     if talk.in_hole:
         weight[talk.prompt_len :][: len(talk.in_hole)] = talk.in_hole
         return weight
+    if talk.by_steps and not max(talk.step):
+        rate = STEPLESS_RATE_MIN + (1 - STEPLESS_RATE_MIN) * rate
+    elif talk.by_steps and rng.random() < 0.5:
+        rate = 0
     chosen = rng.random(len(talk.ids)) < rate
+    next_step = []
+    if talk.by_steps and max(talk.step):
+        step = np.array(talk.step)
+        known = rng.integers(max(step))
+        chosen[talk.prompt_len : talk.tail][step > 0] = False
+        chosen[talk.prompt_len : talk.tail][step > known] = True
+        chosen[talk.tail :] = True
+        next_step = step == known + 1
     chosen[: talk.prompt_len] = False
     if not chosen[: talk.tail].any():
         chosen[rng.integers(talk.prompt_len, talk.tail)] = True
     weight[chosen] = 1
+    weight[talk.prompt_len : talk.tail][next_step] = NEXT_STEP_WEIGHT
     weight[talk.tail :] *= TAIL_WEIGHT
     return weight

@@ -1,6 +1,6 @@
 """Exact match on the held-out items, by LLaDA's sampler: blocks of 32, one token a step.
 
-    python evaluate.py RUN/checkpoint.pt RUN/tokenizer.json [--items 40] [--show 2] [FAMILY...]
+    python evaluate.py RUN/checkpoint.pt RUN/tokenizer.json [--items 40] [--canvas 32] [FAMILY...]
 
 At each step the masked token of the block that the model is surest of is committed (temperature
 0). A row is finished when everything in front of the first end token is committed; what would
@@ -8,7 +8,9 @@ come later cannot change the text. Infill tasks have the answer without its hole
 """
 
 import argparse
+import json
 import time
+from pathlib import Path
 
 import torch
 
@@ -18,8 +20,6 @@ from quantize import kind_of
 from tokens import END_OF_TEXT, END_OF_TURN, MASK, Coder
 
 BLOCK = 32
-# Long enough for every answer of the families, with the end of the turn.
-CANVAS = 32
 
 
 def load(path, raw=False, rounded=False):
@@ -37,11 +37,11 @@ def load(path, raw=False, rounded=False):
     return model.eval(), state["step"]
 
 
-def canvas_of(coder, item):
+def canvas_of(coder, item, length):
     """(prompt ids, canvas ids): all masks, or for an infill task the answer with its holes."""
     prompt = coder.prompt(item.prompt)
     if not item.holes:
-        return prompt, [MASK] * CANVAS
+        return prompt, [MASK] * length
     answer, in_hole = coder.answer(item)
     return prompt, [MASK if hole else i for i, hole in zip(answer, in_hole)] + [END_OF_TURN]
 
@@ -87,10 +87,10 @@ def unfinished(ids, start):
     return ((first_mask < first_end) & (first_mask < ids.shape[1])).nonzero()[:, 0]
 
 
-def score(model, coder, name, count, show):
+def score(model, coder, name, count, length, show):
     """(right, items, forward passes) of a family; prints the first wrong answers."""
     items = tasks.held_items(name, count)
-    filled, passes = generate(model, [canvas_of(coder, item) for item in items])
+    filled, passes = generate(model, [canvas_of(coder, item, length) for item in items])
     said = [coder.text(ids) for ids in filled]
     wrong = [(item, text) for item, text in zip(items, said) if text != item.answer]
     for item, text in wrong[:show]:
@@ -104,7 +104,10 @@ def main():
     parser.add_argument("tokenizer")
     parser.add_argument("families", nargs="*", default=list(tasks.FAMILIES))
     parser.add_argument("--items", type=int, default=40)
+    parser.add_argument("--canvas", type=int, default=32, help="tokens of an answer that is to be "
+                        "written whole; 32 hold every one")
     parser.add_argument("--show", type=int, default=2)
+    parser.add_argument("--json", help="file to write the scores to as well")
     parser.add_argument("--raw", action="store_true", help="not the averaged weights")
     parser.add_argument("--rounded", action="store_true", help="matrices as in a Q4_K_M file")
     parser.add_argument("--threads", type=int, default=2)
@@ -113,14 +116,24 @@ def main():
     model, step = load(args.checkpoint, args.raw, args.rounded)
     coder = Coder(args.tokenizer)
     print(f"step {step}")
-    right, count = 0, 0
+    total, families = [0, 0, 0], {}
     for name in args.families:
         began = time.time()
-        its_right, its_count, passes = score(model, coder, name, args.items, args.show)
+        its_right, its_count, passes = score(
+            model, coder, name, args.items, args.canvas, args.show
+        )
         print(f"{name:12} {its_right:3} of {its_count:3} {100 * its_right / its_count:5.1f} %"
               f"  {passes / its_count:4.1f} passes  {time.time() - began:4.1f} s", flush=True)
-        right, count = right + its_right, count + its_count
-    print(f"{'all':12} {right} of {count} {100 * right / count:.1f} %")
+        families[name] = counts(its_right, its_count, passes)
+        total = [a + b for a, b in zip(total, (its_right, its_count, passes))]
+    print(f"{'all':12} {total[0]} of {total[1]} {100 * total[0] / total[1]:.1f} %")
+    if args.json:
+        result = counts(*total) | {"step": step, "canvas": args.canvas, "per_family": families}
+        Path(args.json).write_text(json.dumps(result, indent=1) + "\n")
+
+
+def counts(right, items, passes):
+    return {"items": items, "right": right, "forward_passes_per_answer": passes / items}
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The optimiser: Muon for the blocks' matrices, AdamW for the rest; and the schedule."""
 
 import torch
+import torch.distributed as dist
 
 # Quintic that pulls all singular values towards 1 (Jordan et al., Muon, 2024).
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
@@ -8,7 +9,7 @@ NEWTON_SCHULZ_STEPS = 5
 
 
 class Muon(torch.optim.Optimizer):
-    """Momentum whose update is made orthogonal, for matrices."""
+    """Momentum whose update is made orthogonal, for matrices; each process does a share of them."""
 
     def __init__(self, params, lr, momentum=0.95, weight_decay=0.0):
         super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
@@ -16,15 +17,27 @@ class Muon(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self):
         for group in self.param_groups:
-            for weight in group["params"]:
-                state = self.state[weight]
-                if "momentum" not in state:
-                    state["momentum"] = torch.zeros_like(weight)
-                state["momentum"].lerp_(weight.grad, 1 - group["momentum"])
-                update = orthogonal(weight.grad.lerp(state["momentum"], group["momentum"]))
+            weights = group["params"]
+            for weight, update in zip(weights, self.updates(group), strict=True):
                 scale = max(1.0, weight.shape[0] / weight.shape[1]) ** 0.5
                 weight.mul_(1 - group["lr"] * group["weight_decay"])
                 weight.add_(update, alpha=-group["lr"] * scale)
+
+    def updates(self, group):
+        """The orthogonal updates of all weights, on every process."""
+        weights = group["params"]
+        whole = torch.zeros(sum(weight.numel() for weight in weights))
+        updates = whole.split([weight.numel() for weight in weights])
+        for index, (weight, update) in enumerate(zip(weights, updates, strict=True)):
+            state = self.state[weight]
+            if "momentum" not in state:
+                state["momentum"] = torch.zeros_like(weight)
+            state["momentum"].lerp_(weight.grad, 1 - group["momentum"])
+            if index % dist.get_world_size() == dist.get_rank():
+                ahead = weight.grad.lerp(state["momentum"], group["momentum"])
+                update.copy_(orthogonal(ahead).flatten())
+        dist.all_reduce(whole)
+        return [update.view_as(weight) for weight, update in zip(weights, updates, strict=True)]
 
 
 def orthogonal(matrix):

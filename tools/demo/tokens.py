@@ -108,6 +108,14 @@ class Coder:
                    for start, end in encoded.offsets]
         return encoded.ids, in_hole
 
+    def steps(self, item):
+        """For each token of the answer the number of its step, from 1, or 0."""
+        offsets = self.tokenizer.encode(item.answer).offsets
+        number = lambda start, end: next(
+            (k for k, (a, b) in enumerate(item.steps, 1) if start < b and a < end), 0
+        )
+        return [number(start, end) for start, end in offsets]
+
     def text(self, ids):
         """The text in front of the first token that ends it."""
         ends = [i for i, token in enumerate(ids) if token in (END_OF_TURN, END_OF_TEXT)]

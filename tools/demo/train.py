@@ -5,16 +5,20 @@
 
 Every batch follows from the seed and the number of its step, so a run that was stopped goes on as
 if it had not been. Nothing depends on the clock but how often a checkpoint is written. RUN gets
-`pid`, `log.txt` (loss and loss by family) and `checkpoint.pt`.
+`pid`, `log.txt` (loss and loss by family) and `checkpoint.pt`. Each of --workers processes takes
+its share of a batch's rows, on one thread: faster than one process with as many threads.
 """
 
 import argparse
 import os
+import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 import torch
+import torch.distributed as dist
+import torch.multiprocessing
 import torch.nn.functional as F
 
 import batches
@@ -47,7 +51,7 @@ def arguments():
     parser.add_argument("--adam", type=float, default=1.5e-3, help="peak rate of AdamW")
     parser.add_argument("--muon", type=float, default=0.02, help="peak rate of Muon; 0: none")
     parser.add_argument("--weight-decay", type=float, default=0.05)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=2, help="processes")
     parser.add_argument("--fresh", action="store_true", help="ignore a checkpoint")
     return parser.parse_args()
 
@@ -55,9 +59,9 @@ def arguments():
 class Log:
     """Means since the last line, over all and by family."""
 
-    def __init__(self, path):
-        self.file = open(path, "a", buffering=1)
-        self.names = list(tasks.FAMILIES)
+    def __init__(self, path, print_too):
+        self.file, self.print_too = open(path, "a", buffering=1), print_too
+        self.names = list(tasks.TRAINED)
         self.started, self.tokens = time.time(), 0
         self.total, self.count = np.zeros(len(self.names)), np.zeros(len(self.names))
         self.recent = []
@@ -77,7 +81,8 @@ class Log:
             self.total[:], self.count[:] = 0, 0
 
     def line(self, text):
-        print(text, flush=True)
+        if self.print_too:
+            print(text, flush=True)
         self.file.write(text + "\n")
 
 
@@ -98,26 +103,43 @@ def state_of(model, average, optimizers, step):
 
 
 def train_step(model, optimizers, batch):
-    """One update; the loss, and each masked token's loss with its weight and family."""
+    """One update; the loss, and each masked token's loss with its weight and family.
+
+    Both are those of this process's rows, the update that of all.
+    """
+    total = batch.weight.sum()
+    batch = batch.rows(dist.get_rank(), dist.get_world_size())
     hidden = model.hidden(batch.ids, batch.attention_mask()).flatten(0, 1)
     picked = batch.weight.flatten().nonzero()[:, 0]
     weight = batch.weight.flatten()[picked]
     logits = model.logits(hidden[picked])
     losses = F.cross_entropy(logits, batch.targets.flatten()[picked], reduction="none")
-    loss = (losses * weight).sum() / weight.sum()
-    loss.backward()
+    ((losses * weight).sum() / total).backward()
+    sum_gradients(model)
     torch.nn.utils.clip_grad_norm_(model.parameters(), GRADIENT_NORM_MAX)
     for one in optimizers:
         one.step()
         one.zero_grad(set_to_none=True)
     family = batch.family.reshape(-1)[picked.numpy()]
-    return loss.item(), losses.detach().numpy(), weight.numpy(), family
+    losses, weight = losses.detach().numpy(), weight.numpy()
+    return (losses * weight).sum() / weight.sum(), losses, weight, family
 
 
-def main():
-    args = arguments()
-    (args.run / "pid").write_text(f"{os.getpid()}\n")
-    torch.set_num_threads(args.threads)
+def sum_gradients(model):
+    """Adds up the processes' gradients, in one message."""
+    gradients = [weight.grad for weight in model.parameters()]
+    whole = torch.cat([gradient.flatten() for gradient in gradients])
+    dist.all_reduce(whole)
+    parts = whole.split([gradient.numel() for gradient in gradients])
+    for gradient, part in zip(gradients, parts, strict=True):
+        gradient.copy_(part.view_as(gradient))
+
+
+def work(rank, args, meeting):
+    dist.init_process_group(
+        "gloo", init_method=f"file://{meeting}", rank=rank, world_size=args.workers
+    )
+    torch.set_num_threads(1)
     torch.manual_seed(SEED)
     coder = Coder(args.run / "tokenizer.json")
     model = Model(Config(), half=True)
@@ -132,8 +154,9 @@ def main():
             one.load_state_dict(its)
     peaks = (args.adam, args.muon)
     decay_from = args.decay_from or args.steps * 8 // 10
-    log, saved = Log(args.run / "log.txt"), time.time()
+    log = Log(args.run / "log.txt" if rank == 0 else os.devnull, print_too=rank == 0)
     log.line(f"from step {step}: {vars(args)}")
+    saved = time.time()
     while step < args.steps:
         if step >= args.round_from and model.rounding is None:
             model.round_with(quantize.rounding(model.config.layers))
@@ -149,9 +172,18 @@ def main():
         follow = 1 / min(AVERAGE_STEPS, 1 + step / 5)
         for name, weight in model.named_parameters():
             average[name].lerp_(weight.detach(), follow)
-        if time.time() - saved > CHECKPOINT_SECONDS or step == args.steps:
+        is_due = time.time() - saved > CHECKPOINT_SECONDS or step == args.steps
+        if rank == 0 and is_due:
             save(path, state_of(model, average, optimizers, step))
             saved = time.time()
+
+
+def main():
+    args = arguments()
+    (args.run / "pid").write_text(f"{os.getpid()}\n")
+    with tempfile.TemporaryDirectory() as folder:
+        meeting = Path(folder).resolve() / "meeting"
+        torch.multiprocessing.spawn(work, (args, meeting), nprocs=args.workers)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
-"""Weekdays and months, counted on through two rounds so that nothing need wrap around."""
+"""Weekdays and months, counted on or back."""
 
-from .item import Item, is_held
+from .item import Item, Writer, is_held
 
 DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 MONTHS = (
     "January February March April May June July August September October November December"
 ).split()
+# More than these take too long to say.
+STEPS_MAX = 6
 
 
 def weekday(rng):
@@ -17,15 +19,13 @@ def month(rng):
 
 
 def count_on(rng, unit, names):
-    """3 days after Monday: `01+3=04 Thursday`. Counting back starts in the second round."""
-    start, step = rng.randrange(len(names)), rng.randrange(2, min(10, len(names)))
+    """3 days after Monday: `Tuesday Wednesday Thursday`, one by one."""
+    start, steps = rng.randrange(len(names)), rng.randint(2, STEPS_MAX)
     way, sign = rng.choice((("after", 1), ("before", -1)))
-    first = start + 1 if sign > 0 else start + 1 + len(names)
-    last = first + sign * step
-    working = f"{first:02d}{'+' if sign > 0 else '-'}{step}={last:02d}"
-    prompt = f"Which {unit} is {step} {unit}s {way} {names[start]}?"
-    return Item(
-        prompt,
-        f"{working} {names[(last - 1) % len(names)]}",
-        is_held(unit, start, step, sign, percent=12),
-    )
+    out = Writer()
+    for step in range(1, steps + 1):
+        out.add(" " if step > 1 else "")
+        out.step(names[(start + sign * step) % len(names)])
+    prompt = f"Which {unit} is {steps} {unit}s {way} {names[start]}?"
+    held = is_held(unit, start, steps, sign, percent=12)
+    return Item(prompt, out.text, held, steps=tuple(out.steps))

@@ -12,13 +12,30 @@ class Item:
     """A question and the one answer that counts.
 
     An infill task has `holes`, the (start, end) characters of the answer that are to be filled
-    in; the rest of the answer is given.
+    in; the rest of the answer is given. `steps` are the (start, end) characters of what has to be
+    worked out, in the order in which one follows from those before it; the rest of the answer can
+    be read off the prompt.
     """
 
     prompt: str
     answer: str
     held: bool
     holes: tuple = ()
+    steps: tuple = ()
+
+
+class Writer:
+    """Writes an answer and notes which of it are steps."""
+
+    def __init__(self):
+        self.text, self.steps = "", []
+
+    def add(self, text):
+        self.text += text
+
+    def step(self, text):
+        self.steps.append((len(self.text), len(self.text) + len(text)))
+        self.text += text
 
 
 def is_held(*value, percent=HELD_PERCENT):

@@ -1,12 +1,15 @@
 """Arithmetic with the working shown, comparing, sorting, and numbers in words.
 
 Every number of the working has a fixed width, so that a digit's place in the answer depends on
-its place in the prompt alone.
+its place in the prompt alone. What is worked out comes as a word: it grows with the summands, where
+a last digit says nothing of any one of them, and is learned in a tenth of the time.
 """
 
-from .item import Item, is_held
+from .item import Item, Writer, is_held
 
 ADD = ("What is {} + {}?", "Add {} and {}.")
+# Columns of an exercise: as many as an answer of the other families is long.
+COLUMNS = 6
 SUBTRACT = ("What is {} - {}?", "From {} take {}.")
 
 
@@ -27,34 +30,69 @@ def subtract3(rng):
 
 
 def sum_of(rng, digits):
-    """47 + 35: `7+5=12 4+3+1=08 = 82`, a column at a time with the carry as third summand."""
+    """47 + 35: `7+5 twelve 4+3+1 eight = 82`, a column at a time, the carry as third summand."""
     a, b = number(rng, digits), number(rng, digits)
-    columns, carry = [], 0
+    out, carry = Writer(), 0
     for place, (x, y) in enumerate(zip(digits_of(a), digits_of(b))):
         total = x + y + carry
-        third = f"+{carry}" if place else ""
-        columns.append(f"{x}+{y}{third}={total:02d}")
+        out.add(f"{x}+{y}")
+        if place:
+            out.add("+")
+            out.step(f"{carry}")
+        out.step(f" {words_of(total)}")
+        out.add(" ")
         carry = total // 10
-    answer = f"{' '.join(columns)} = {a + b}"
-    return Item(rng.choice(ADD).format(a, b), answer, is_held("add", a, b))
+    out.add("= ")
+    out.step(f"{a + b}")
+    return worked(rng.choice(ADD).format(a, b), out, is_held("add", a, b))
 
 
 def difference_of(rng, digits):
-    """53 - 27: `13-7=6 05-2-1=2 = 26`; the first digit of a column is what it borrows."""
+    """53 - 27: `thirteen-7 six five-2-1 two = 26`, a column at a time, less what the last owes."""
     a, b = number(rng, digits), number(rng, digits)
     a, b = max(a, b), min(a, b)
-    columns, owed = [], 0
+    out, owed = Writer(), 0
     for place, (x, y) in enumerate(zip(digits_of(a), digits_of(b))):
         borrow = int(x - y - owed < 0)
-        third = f"-{owed}" if place else ""
-        columns.append(f"{borrow}{x}-{y}{third}={10 * borrow + x - y - owed}")
+        out.step(words_of(x + 10 * borrow))
+        out.add(f"-{y}")
+        if place:
+            out.add("-")
+            out.step(f"{owed}")
+        out.step(f" {words_of(10 * borrow + x - y - owed)}")
+        out.add(" ")
         owed = borrow
-    answer = f"{' '.join(columns)} = {a - b}"
-    return Item(rng.choice(SUBTRACT).format(a, b), answer, is_held("subtract", a, b))
+    out.add("= ")
+    out.step(f"{a - b}")
+    return worked(rng.choice(SUBTRACT).format(a, b), out, is_held("subtract", a, b))
+
+
+def worked(prompt, out, held):
+    return Item(prompt, out.text, held, steps=tuple(out.steps))
+
+
+def columns(rng):
+    """Columns of sums and differences whose results are holes: `7+5 twelve fifteen-8-1 six`."""
+    out = Writer()
+    for column in range(COLUMNS):
+        out.add(" " if column else "")
+        third = rng.randrange(2)
+        # The first column of a sum has no third number.
+        shown = rng.random() < 0.6
+        third = third if shown else 0
+        if rng.random() < 0.4:
+            x, y = rng.randrange(10), rng.randrange(10)
+            out.add(f"{x}+{y}" + (f"+{third}" if shown else ""))
+            out.step(f" {words_of(x + y + third)}")
+        else:
+            y, result = rng.randrange(10), rng.randrange(10)
+            out.add(f"{words_of(y + third + result)}-{y}" + (f"-{third}" if shown else ""))
+            out.step(f" {words_of(result)}")
+    return Item("Fill the gaps in the sums.", out.text, False, holes=tuple(out.steps))
 
 
 def compare(rng):
-    """Two numbers of one width, often alike in their first digits."""
+    """482 and 517: `4<5 8>1 2<7 = 517`; two numbers of one width, often alike in what leads."""
     digits = rng.choice((2, 3))
     a = number(rng, digits)
     shared = 10 ** rng.randrange(1, digits + 1)
@@ -63,15 +101,26 @@ def compare(rng):
         return compare(rng)
     word, pick = rng.choice((("larger", max), ("smaller", min)))
     prompt = rng.choice(("Which is {}, {} or {}?", "Take the {} of {} and {}."))
-    return Item(prompt.format(word, a, b), str(pick(a, b)), is_held("compare", a, b))
+    out = Writer()
+    for x, y in zip(str(a), str(b)):
+        out.add(x)
+        out.step("<" if x < y else ">" if x > y else "=")
+        out.add(f"{y} ")
+    out.add("= ")
+    out.step(str(pick(a, b)))
+    return worked(prompt.format(word, a, b), out, is_held("compare", a, b))
 
 
 def sort(rng):
-    numbers = rng.sample(range(10, 100), 4)
+    """Four digits, all different."""
+    numbers = rng.sample(range(10), 4)
     order, descending = rng.choice((("up", False), ("down", True)))
     given = " ".join(map(str, numbers))
-    answer = " ".join(map(str, sorted(numbers, reverse=descending)))
-    return Item(f"Sort {order}: {given}", answer, is_held("sort", *numbers))
+    out = Writer()
+    for n in sorted(numbers, reverse=descending):
+        out.add(" " if out.text else "")
+        out.step(str(n))
+    return worked(f"Sort {order}: {given}", out, is_held("sort", *numbers))
 
 
 def parity(rng):
@@ -79,8 +128,9 @@ def parity(rng):
     return Item(f"Is {a} even or odd?", ("even", "odd")[a % 2], is_held("parity", a))
 
 
+# Of zero as people say it in numbers: a single token, as the others are.
 ONES = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+    "o one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
     "fifteen sixteen seventeen eighteen nineteen"
 ).split()
 TENS = "- - twenty thirty forty fifty sixty seventy eighty ninety".split()

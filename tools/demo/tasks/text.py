@@ -69,19 +69,14 @@ def copy(rng):
 
 
 def edit(rng):
-    """One word replaced by another of its kind, or an adjective left out."""
+    """One word replaced by another of its kind."""
     words = sentence(rng)
     text = " ".join(words)
-    if rng.random() < 0.6:
-        place = rng.choice((1, 2, 3, 5, 6))
-        kind = {1: ADJECTIVES, 5: ADJECTIVES, 3: VERBS}.get(place, NOUNS)
-        new = rng.choice([w for w in kind if w not in words])
-        prompt = f"Replace {words[place]} with {new}: {text}"
-        words[place] = new
-    else:
-        place = rng.choice((1, 5))
-        prompt = f"Remove {words[place]}: {text}"
-        del words[place]
+    place = rng.choice((1, 2, 3, 5, 6))
+    kind = {1: ADJECTIVES, 5: ADJECTIVES, 3: VERBS}.get(place, NOUNS)
+    new = rng.choice([w for w in kind if w not in words])
+    prompt = f"Replace {words[place]} with {new}: {text}"
+    words[place] = new
     return Item(prompt, " ".join(words), is_held("sentence", text))
 
 

@@ -1,0 +1,122 @@
+"""Tests of the tasks, with nothing but countryinfo installed: python test_tasks.py."""
+
+import random
+import re
+import unittest
+from pathlib import Path
+
+import tasks
+
+ITEMS = 200
+NUMBERS = [tasks.numbers.words_of(n) for n in range(20)]
+COMMITTED = Path(__file__).parents[2] / "tests" / "data" / "eval"
+
+
+def items(name, count=ITEMS):
+    rng = random.Random(name)
+    return [tasks.FAMILIES[name][0](rng) for _ in range(count)]
+
+
+class Answers(unittest.TestCase):
+    """Right by another way than the one that made them."""
+
+    def test_arithmetic(self):
+        for name in ("add", "add3", "subtract", "subtract3"):
+            sign = 1 if name.startswith("add") else -1
+            for item in items(name):
+                a, b = map(int, re.findall(r"\d+", item.prompt))
+                working, said = item.answer.split(" = ")
+                self.assertEqual(int(said), a + sign * b, item)
+                working = re.sub("[a-z]+", lambda word: str(NUMBERS.index(word[0])), working)
+                columns = re.findall(r"(\S+) (\d+)", working)
+                self.assertEqual(len(columns), 3 if name.endswith("3") else 2, item)
+                for left, right in columns:
+                    self.assertEqual(eval(left), int(right), item)
+
+    def test_columns(self):
+        rng = random.Random(5)
+        for _ in range(ITEMS):
+            item = tasks.numbers.columns(rng)
+            answer = re.sub("[a-z]+", lambda word: str(NUMBERS.index(word[0])), item.answer)
+            found = re.findall(r"(\S+) (\d+)", answer)
+            self.assertEqual(len(found), len(item.holes), item)
+            for left, right in found:
+                self.assertEqual(eval(left), int(right), item)
+
+    def test_steps_are_parts_of_the_answer_in_order(self):
+        for name in tasks.FAMILIES:
+            for item in items(name):
+                places = [place for step in item.steps for place in step]
+                self.assertEqual(places, sorted(places), item)
+                self.assertTrue(all(item.answer[a:b] for a, b in item.steps), item)
+
+    def test_order(self):
+        for item in items("compare"):
+            pick = max if "larger" in item.prompt else min
+            a, b = re.findall(r"\d+", item.prompt)
+            signs = ["<" if x < y else ">" if x > y else "=" for x, y in zip(a, b)]
+            working = " ".join(x + sign + y for x, sign, y in zip(a, signs, b))
+            self.assertEqual(item.answer, f"{working} = {pick(int(a), int(b))}")
+        for item in items("sort"):
+            given = sorted(re.findall(r"\d", item.prompt), reverse="down" in item.prompt)
+            self.assertEqual(item.answer.split(), given)
+
+    def test_python(self):
+        for item in items("python"):
+            k = int(re.search(r"\d+", item.answer)[0])
+            names = {}
+            exec(item.answer, names)
+            function = next(v for n, v in names.items() if n.endswith(f"_{k}"))
+            x = list(range(120)) if "items" in item.prompt else 100
+            want = {
+                "adds": lambda: x + k, "subtracts": lambda: x - k, "multiplies": lambda: x * k,
+                "divides": lambda: x / k, "raises": lambda: x**k, "rest": lambda: x % k,
+                "above": lambda: x > k, "below": lambda: x < k,
+                "first": lambda: x[:k], "last": lambda: x[-k:],
+            }
+            word = next(w for w in want if w in item.prompt)
+            self.assertEqual(function(x), want[word](), item)
+
+    def test_calendar(self):
+        for name, names in (("weekday", tasks.calendar.DAYS), ("month", tasks.calendar.MONTHS)):
+            for item in items(name):
+                step = int(re.search(r"\d+", item.prompt)[0])
+                start = next(i for i, n in enumerate(names) if item.prompt.endswith(f"{n}?"))
+                sign = 1 if "after" in item.prompt else -1
+                passed = [names[(start + sign * k) % len(names)] for k in range(1, step + 1)]
+                self.assertEqual(item.answer, " ".join(passed))
+
+    def test_words(self):
+        self.assertEqual(tasks.numbers.words_of(905), "nine hundred five")
+        for item in items("reverse"):
+            word = max(re.findall("[A-Z]+", item.prompt), key=len)
+            self.assertEqual(item.answer.replace("-", "")[::-1], word)
+
+
+class HeldOut(unittest.TestCase):
+    def test_training_has_none_of_it(self):
+        rng = random.Random(3)
+        names = list(tasks.FAMILIES)
+        held = {(n, i.prompt) for n in names for i in tasks.held_items(n, 40) if not i.holes}
+        for _ in range(5000):
+            name, item = tasks.training_item(rng, names, [1] * len(names))
+            self.assertNotIn((name, item.prompt), held)
+
+    def test_every_country_keeps_a_phrasing_for_training(self):
+        seen = {i.answer for i in items("country", 8000) if not i.held}
+        self.assertEqual(seen, {name for name, _, _ in tasks.facts.COUNTRIES})
+
+
+class Committed(unittest.TestCase):
+    def test_files_hold_what_the_generator_gives(self):
+        names = {path.stem for path in COMMITTED.glob("*.txt")}
+        self.assertEqual(names, set(tasks.FAMILIES))
+        for name in sorted(names):
+            text = (COMMITTED / f"{name}.txt").read_text()
+            lines = [re.sub("[«»]", "", line) for line in text.splitlines()]
+            held = [f"{i.prompt}\t{i.answer}" for i in tasks.held_items(name, 40)]
+            self.assertEqual(lines, [line.replace("\n", "\\n") for line in held], name)
+
+
+if __name__ == "__main__":
+    unittest.main()
