@@ -1,11 +1,12 @@
 """Batches of masked conversations.
 
 A row holds several conversations, one after the other, the last one's end-of-text tail reaching to
-the row's end. Of half of the conversations the answer, its end of turn and its tail are masked at a
-rate that is uniform over a batch; the prompt stays visible. The others are masked as a sampler
-finds them that commits first what it is surest of: where an answer has steps, all of them from one
-on. Without that a sum is hardly ever learned: it stands in an answer twice, and as long as either
-place is visible the other is a copy.
+the row's end. The prompt stays visible. Of half of the conversations the answer, its end of turn
+and its tail are masked at a rate that is uniform over a batch, of most infill tasks just the holes.
+The others are masked as a sampler finds them that commits first what it is surest of: where an
+answer has steps, all of them from one on, with or without some of what can be read off the prompt;
+others at a high rate. Without that a sum is hardly ever learned: it stands in an answer twice, and
+as long as either place is visible the other is a copy.
 """
 
 import random
@@ -19,23 +20,27 @@ from tokens import END_OF_TEXT, END_OF_TURN, MASK
 
 # Tokens of a row, and where a sampler's canvas may end in one so long: a share of the
 # conversations is padded to exactly that.
-CANVASES = {128: (32, 64), 256: (32, 64, 128)}
+CANVASES = {128: (32, 64), 256: (64, 128, 128)}
 CANVAS_SHARE = 0.3
 # Tail of the others: enough to learn to stop.
 TAIL_MAX = 6
 # A tail is easy and long: it counts less than an answer.
 TAIL_WEIGHT = 0.1
-# One step in this many has long rows, so that long tails are seen.
-LONG_EVERY = 8
+# One step in this many has long rows: a tail of a hundred is another matter than one of thirty.
+LONG_EVERY = 3
 # Conversations that are masked from a step on.
 STEP_SHARE = 0.5
+# Of those, what can be read off the prompt is visible altogether.
+READ_OFF_SHARE = 0.5
 # Lowest rate of those of them that have no steps.
 STEPLESS_RATE_MIN = 0.5
-# The first of those steps follows from what is visible, the others from what is not.
+# The first of those steps (and, with the last, the end of the turn) follows from what is visible,
+# the others from what is not.
 NEXT_STEP_WEIGHT = 4
 # Infill tasks that have just their holes masked.
 HOLE_SHARE = 0.9
-# Conversations looked through for one that fits into what is left of a row.
+# Conversations looked through for one that fits into what is left of a row. Short ones fit more
+# often, so they come more often than their family's share says.
 QUEUE = 48
 
 
@@ -147,7 +152,7 @@ def weights_of(talk, rate, rng):
         return weight
     if talk.by_steps and not max(talk.step):
         rate = STEPLESS_RATE_MIN + (1 - STEPLESS_RATE_MIN) * rate
-    elif talk.by_steps and rng.random() < 0.5:
+    elif talk.by_steps and rng.random() < READ_OFF_SHARE:
         rate = 0
     chosen = rng.random(len(talk.ids)) < rate
     next_step = []

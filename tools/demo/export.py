@@ -31,7 +31,7 @@ TEMPLATE = (
 
 def add_metadata(writer, config, quantized):
     writer.add_name(NAME)
-    writer.add_license("MIT")
+    writer.add_license("Apache-2.0")
     writer.add_context_length(CONTEXT_TOKENS)
     writer.add_embedding_length(config.width)
     writer.add_block_count(config.layers)

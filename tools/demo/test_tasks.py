@@ -1,5 +1,6 @@
 """Tests of the tasks, with nothing but countryinfo installed: python test_tasks.py."""
 
+import json
 import random
 import re
 import unittest
@@ -86,6 +87,25 @@ class Answers(unittest.TestCase):
                 passed = [names[(start + sign * k) % len(names)] for k in range(1, step + 1)]
                 self.assertEqual(item.answer, " ".join(passed))
 
+    def test_texts(self):
+        for item in items("parity"):
+            n = int(re.search(r"\d+", item.prompt)[0])
+            self.assertEqual(item.answer, "odd" if n % 2 else "even")
+        for item in items("spell"):
+            self.assertIn(item.answer.replace("-", ""), item.prompt)
+        for item in items("copy"):
+            self.assertEqual(item.prompt, f"Repeat: {item.answer}")
+        for item in items("edit"):
+            old, new, text = re.fullmatch(r"Replace (\w+) with (\w+): (.*)", item.prompt).groups()
+            self.assertEqual(item.answer, re.sub(rf"\b{old}\b", new, text))
+        for item in items("record"):
+            values = map(str, json.loads(item.answer).values())
+            self.assertTrue(all(value in item.prompt for value in values), item)
+        for item in items("fill_record"):
+            fields = json.loads(item.answer)
+            said = "{name} is {age} and lives in {city}".format(**fields)
+            self.assertEqual(fields["text"], said)
+
     def test_words(self):
         self.assertEqual(tasks.numbers.words_of(905), "nine hundred five")
         for item in items("reverse"):
@@ -95,12 +115,18 @@ class Answers(unittest.TestCase):
 
 class HeldOut(unittest.TestCase):
     def test_training_has_none_of_it(self):
-        rng = random.Random(3)
-        names = list(tasks.FAMILIES)
-        held = {(n, i.prompt) for n in names for i in tasks.held_items(n, 40) if not i.holes}
-        for _ in range(5000):
-            name, item = tasks.training_item(rng, names, [1] * len(names))
-            self.assertNotIn((name, item.prompt), held)
+        for name in tasks.FAMILIES:
+            held = {(item.prompt, item.answer) for item in tasks.held_items(name, 40)}
+            self.assertTrue(held, name)
+            trained = {(i.prompt, i.answer) for i in items(name, 20_000) if not i.held}
+            self.assertFalse(held & trained, name)
+
+    def test_the_order_of_a_sum_is_no_way_around(self):
+        rng = random.Random(4)
+        held = {tuple(sorted(re.findall(r"\d+", i.prompt))) for i in tasks.held_items("add", 40)}
+        for _ in range(20_000):
+            _, item = tasks.training_item(rng, ["add"], [1])
+            self.assertNotIn(tuple(sorted(re.findall(r"\d+", item.prompt))), held)
 
     def test_every_country_keeps_a_phrasing_for_training(self):
         seen = {i.answer for i in items("country", 8000) if not i.held}
@@ -113,9 +139,18 @@ class Committed(unittest.TestCase):
         self.assertEqual(names, set(tasks.FAMILIES))
         for name in sorted(names):
             text = (COMMITTED / f"{name}.txt").read_text()
-            lines = [re.sub("[«»]", "", line) for line in text.splitlines()]
-            held = [f"{i.prompt}\t{i.answer}" for i in tasks.held_items(name, 40)]
-            self.assertEqual(lines, [line.replace("\n", "\\n") for line in held], name)
+            held = tasks.held_items(name, 40)
+            self.assertEqual(len(text.splitlines()), len(held), name)
+            for line, item in zip(text.splitlines(), held):
+                prompt, marked = line.replace("\\n", "\n").split("\t")
+                self.assertEqual((prompt, re.sub("[«»]", "", marked)), (item.prompt, item.answer))
+                marks = [len(re.sub("[«»]", "", marked[: m.start()]))
+                         for m in re.finditer("[«»]", marked)]
+                spans = list(zip(marks[::2], marks[1::2]))
+                within = lambda hole: any(a <= hole[0] and hole[1] <= b for a, b in spans)
+                self.assertTrue(all(map(within, item.holes)), item)
+                touched = lambda a, b: any(a < end and start < b for start, end in item.holes)
+                self.assertTrue(all(touched(a, b) for a, b in spans), item)
 
 
 if __name__ == "__main__":

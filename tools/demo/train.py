@@ -4,8 +4,9 @@
     python train.py RUN --steps 20000
 
 Every batch follows from the seed and the number of its step, so a run that was stopped goes on as
-if it had not been. Nothing depends on the clock but how often a checkpoint is written. RUN gets
-`pid`, `log.txt` (loss and loss by family) and `checkpoint.pt`. Each of --workers processes takes
+if it had not been, with the same number of workers. Nothing depends on the clock but how often a
+checkpoint is written. RUN gets `log.txt` (loss and loss by family, of the first worker's rows) and
+`checkpoint.pt`. Each of --workers processes takes
 its share of a batch's rows, on one thread: faster than one process with as many threads.
 """
 
@@ -57,7 +58,7 @@ def arguments():
 
 
 class Log:
-    """Means since the last line, over all and by family."""
+    """Means since the last line, over all and by family, of the rows of this process."""
 
     def __init__(self, path, print_too):
         self.file, self.print_too = open(path, "a", buffering=1), print_too
@@ -180,7 +181,6 @@ def work(rank, args, meeting):
 
 def main():
     args = arguments()
-    (args.run / "pid").write_text(f"{os.getpid()}\n")
     with tempfile.TemporaryDirectory() as folder:
         meeting = Path(folder).resolve() / "meeting"
         torch.multiprocessing.spawn(work, (args, meeting), nprocs=args.workers)

@@ -44,7 +44,7 @@ def sum_of(rng, digits):
         carry = total // 10
     out.add("= ")
     out.step(f"{a + b}")
-    return worked(rng.choice(ADD).format(a, b), out, is_held("add", a, b))
+    return worked(rng.choice(ADD).format(a, b), out, pair_is_held("add", a, b))
 
 
 def difference_of(rng, digits):
@@ -65,6 +65,11 @@ def difference_of(rng, digits):
     out.add("= ")
     out.step(f"{a - b}")
     return worked(rng.choice(SUBTRACT).format(a, b), out, is_held("subtract", a, b))
+
+
+def pair_is_held(family, a, b):
+    """In whichever order they come."""
+    return is_held(family, a, b) and is_held(family, b, a)
 
 
 def worked(prompt, out, held):
@@ -108,7 +113,7 @@ def compare(rng):
         out.add(f"{y} ")
     out.add("= ")
     out.step(str(pick(a, b)))
-    return worked(prompt.format(word, a, b), out, is_held("compare", a, b))
+    return worked(prompt.format(word, a, b), out, pair_is_held("compare", a, b))
 
 
 def sort(rng):
