@@ -2,6 +2,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+pub mod demo;
 pub mod denoise;
 pub mod device;
 pub mod engine;

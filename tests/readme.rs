@@ -14,30 +14,58 @@ fn every_command_of_the_readme_runs() {
     let readme = std::fs::read_to_string(folder.join("README.md")).unwrap();
     // Where cargo builds, unless it was told to build elsewhere: a command writes there.
     std::fs::create_dir_all(folder.join("target")).unwrap();
-    let (mut in_shell, mut ran, mut elsewhere) = (false, 0, false);
-    for line in readme.lines() {
-        if line.starts_with("```") {
-            in_shell = line == "```sh";
-        } else if in_shell && line == RUN_ELSEWHERE {
-            elsewhere = true;
-        } else if in_shell {
+    let (mut ran, mut elsewhere, mut shown) = (0, false, 0);
+    let mut printed = String::new();
+    for (kind, block) in blocks(&readme) {
+        if kind == "text" && !printed.is_empty() {
+            assert_eq!(block, printed.trim_end(), "the README shows another answer");
+            shown += 1;
+        }
+        printed.clear();
+        for line in block.lines().filter(|_| kind == "sh") {
+            if line == RUN_ELSEWHERE {
+                elsewhere = true;
+                continue;
+            }
             let command = line.strip_prefix(CARGO_RUN).or(line.strip_prefix("dllm-rt "));
             let Some(command) = command else { panic!("no test knows how to run `{line}`") };
-            run(folder, line, &words(command));
+            printed = run(folder, line, &words(command));
             ran += 1;
         }
     }
     assert!(elsewhere, "the README does not give `{RUN_ELSEWHERE}`");
-    assert!(ran >= 9, "only {ran} commands were found");
+    assert!(ran >= 14, "only {ran} commands were found");
+    assert!(shown >= 4, "only {shown} answers are shown");
 }
 
-fn run(folder: &Path, line: &str, arguments: &[String]) {
+/// The fenced blocks with their kinds. A `text` block shows what the command of the `sh` block
+/// before it prints, with no heading between the two.
+fn blocks(readme: &str) -> Vec<(&str, String)> {
+    let (mut blocks, mut open) = (Vec::new(), None);
+    for line in readme.lines() {
+        match (line.strip_prefix("```"), open.take()) {
+            (Some(kind), None) => open = Some((kind, Vec::new())),
+            (Some(_), Some((kind, lines))) => blocks.push((kind, lines.join("\n"))),
+            (None, Some((kind, mut lines))) => {
+                lines.push(line);
+                open = Some((kind, lines));
+            }
+            (None, None) if line.starts_with('#') => blocks.push(("heading", String::new())),
+            (None, None) => {}
+        }
+    }
+    blocks
+}
+
+/// What the command prints.
+fn run(folder: &Path, line: &str, arguments: &[String]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dllm-rt"));
     let output = command.args(arguments).current_dir(folder).output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "`{line}`: {error}");
     let to_file = arguments.iter().any(|a| a == "--out");
     assert!(to_file || !output.stdout.is_empty(), "`{line}` printed nothing");
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// Words as a shell splits them, as far as the README needs it: blanks and double quotes.

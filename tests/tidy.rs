@@ -63,7 +63,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("sample", &["kernels"]),
     // The mapping, which is unsafe code and therefore the arena's.
     ("gguf", &["arena::file"]),
-    ("demo", &[]),
+    ("demo", &["gguf"]),
     // Types and their blocks.
     ("synth", &["model", "kernels::dtype"]),
 ];

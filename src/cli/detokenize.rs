@@ -2,9 +2,9 @@
 
 use crate::cli::args::{FilePath, Ids};
 use crate::cli::failure::Failure;
-use crate::cli::{End, flags, output, session};
+use crate::cli::source::Source;
+use crate::cli::{End, output, session};
 use argh::FromArgs;
-use dllm_rt::gguf;
 use dllm_rt::vocab::Show;
 use serde_json::json;
 use std::io::{self, IsTerminal, Write};
@@ -14,7 +14,7 @@ use std::io::{self, IsTerminal, Write};
 #[derive(FromArgs, Debug)]
 #[argh(subcommand, name = "detokenize")]
 pub struct Detokenize {
-    /// the GGUF file
+    /// the GGUF file (default: the demonstration model that is built in)
     #[argh(option, arg_name = "path")]
     model: Option<FilePath>,
     /// the ids, separated by commas
@@ -30,8 +30,7 @@ pub struct Detokenize {
 /// # Errors
 /// A file that cannot be used, an id that does not exist.
 pub fn run(command: &Detokenize) -> Result<End, Failure> {
-    let path = flags::path(command.model.as_ref())?;
-    let vocab = session::vocab(&gguf::open(path)?)?;
+    let vocab = session::vocab(&Source::new(command.model.as_ref()).open()?)?;
     let ids = &command.tokens.0;
     if command.json {
         output::json(&json!({ "text": vocab.decode_text(ids, Show::All)? }))?;

@@ -50,6 +50,8 @@ pub enum Failure {
         /// Rows of the embedding.
         rows: usize,
     },
+    /// A line of a file of tasks is of no use.
+    Task(String),
     /// A prompt's `[[n]]` is of no use.
     Hole(String),
     /// The messages bring a system turn and `--system` another.
@@ -81,7 +83,7 @@ impl fmt::Display for Failure {
                 )
             }
             Failure::TextTooLong { name, bytes_max } => {
-                write!(f, "{name} is longer than {bytes_max} bytes, more than any canvas holds")
+                write!(f, "{name} is longer than {bytes_max} bytes, the most that is read")
             }
             Failure::NoInput => f.write_str(
                 "standard input is empty: pipe a prompt into it, or give --prompt, --prompt-file, \
@@ -97,7 +99,9 @@ impl fmt::Display for Failure {
                 "tokenizer.ggml.tokens has {tokens} tokens, but token_embd.weight has {rows} rows: \
                  the tokenizer belongs to another model"
             ),
-            Failure::Hole(message) | Failure::Beyond(message) => f.write_str(message),
+            Failure::Task(message) | Failure::Hole(message) | Failure::Beyond(message) => {
+                f.write_str(message)
+            }
             Failure::TwoSystems => {
                 f.write_str("the messages begin with a system turn; leave --system out")
             }

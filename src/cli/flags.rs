@@ -2,9 +2,9 @@
 
 use crate::cli::args::{Cpus, FilePath, LockMode};
 use crate::cli::failure::Failure;
+use crate::cli::source::Source;
 use dllm_rt::team::cpus;
 use dllm_rt::{Device, Options};
-use std::path::Path;
 
 /// Defines a command with its own fields and those of every command that runs a model: the
 /// parser has no way to share fields between commands.
@@ -14,7 +14,8 @@ macro_rules! model_command {
         $(#[$meta])*
         pub struct $name {
             $($own)*
-            /// the model's GGUF file; any part of a split one
+            /// the model's GGUF file; any part of a split one (default: the demonstration model
+            /// that is built in)
             #[argh(option, arg_name = "path")]
             pub model: Option<$crate::cli::args::FilePath>,
             /// worker threads (default: the physical cores that may be used)
@@ -98,12 +99,9 @@ pub struct ModelFlags {
 }
 
 impl ModelFlags {
-    /// Where the model is.
-    ///
-    /// # Errors
-    /// None was given.
-    pub fn path(&self) -> Result<&Path, Failure> {
-        path(self.model.as_ref())
+    /// Where the model comes from.
+    pub fn source(&self) -> Source<'_> {
+        Source::new(self.model.as_ref())
     }
 
     /// Worker threads: as many as asked for, as there are `--cpus`, or as physical cores.
@@ -146,18 +144,6 @@ impl ModelFlags {
         let asked = self.huge_pages || self.cpus.is_some() || self.packed_cache.is_some();
         self.verbose || asked || locks
     }
-}
-
-/// The path of a model, which has no default yet.
-///
-/// # Errors
-/// None was given.
-pub fn path(model: Option<&FilePath>) -> Result<&Path, Failure> {
-    model.map(|path| path.0.as_path()).ok_or_else(|| {
-        let message = "no model is built into this version; give one with `--model PATH`, a GGUF \
-                       file of architecture llada or dream";
-        Failure::Usage(message.into())
-    })
 }
 
 fn device(name: Option<&str>) -> Result<Device, Failure> {

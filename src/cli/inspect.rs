@@ -2,18 +2,19 @@
 
 use crate::cli::args::FilePath;
 use crate::cli::failure::Failure;
+use crate::cli::source::Source;
 use crate::cli::{End, output};
 use argh::FromArgs;
-use dllm_rt::gguf::{self, inspect};
+use dllm_rt::gguf::inspect;
 
 /// Prints a GGUF file's metadata, the number and size of its tensors by type, and every tensor's
 /// type and shape. Any GGUF file will do; any part of a split one opens all of it.
 #[derive(FromArgs, Debug)]
 #[argh(subcommand, name = "inspect")]
 pub struct Inspect {
-    /// the GGUF file
+    /// the GGUF file (default: the demonstration model that is built in)
     #[argh(positional)]
-    path: FilePath,
+    path: Option<FilePath>,
     /// print one JSON object
     #[argh(switch)]
     json: bool,
@@ -24,7 +25,7 @@ pub struct Inspect {
 /// # Errors
 /// Whatever is wrong with the file.
 pub fn run(command: &Inspect) -> Result<End, Failure> {
-    let gguf = gguf::open(&command.path.0)?;
+    let gguf = Source::new(command.path.as_ref()).open()?;
     output::results(|out| match command.json {
         true => inspect::write_json(&gguf, out),
         false => inspect::write_text(&gguf, out),

@@ -3,9 +3,9 @@
 use crate::cli::failure::Failure;
 
 /// The commands that there are.
-pub const COMMANDS: [&str; 7] =
-    ["run", "tokenize", "detokenize", "inspect", "logits", "plan", "bench"];
-const COMMANDS_LATER: [&str; 5] = ["profile", "serve", "batch", "doctor", "eval"];
+pub const COMMANDS: [&str; 8] =
+    ["run", "tokenize", "detokenize", "inspect", "logits", "plan", "bench", "eval"];
+const COMMANDS_LATER: [&str; 4] = ["profile", "serve", "batch", "doctor"];
 
 /// Refuses a command that a later version will have, whatever follows it.
 ///

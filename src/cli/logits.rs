@@ -5,7 +5,7 @@ use crate::cli::failure::Failure;
 use crate::cli::flags::model_command;
 use crate::cli::{End, output, session};
 use dllm_rt::model::Config;
-use dllm_rt::{Error, Limits, Model, gguf};
+use dllm_rt::{Error, Limits, Model};
 use serde_json::json;
 use std::io::{self, Write};
 use std::path::Path;
@@ -33,7 +33,7 @@ model_command! {
 /// A model, ids or rows that cannot be used, a file that cannot be written.
 pub fn run(command: &Logits) -> Result<End, Failure> {
     let flags = command.model_flags();
-    let (path, options) = (flags.path()?, flags.options()?);
+    let options = flags.options()?;
     let ids = &command.tokens.0;
     if ids.is_empty() {
         return Err(Failure::Usage("--tokens is empty; give at least one id".into()));
@@ -50,7 +50,7 @@ pub fn run(command: &Logits) -> Result<End, Failure> {
     if !to_stdout {
         output::check_target(&command.out.0)?;
     }
-    let gguf = gguf::open(path)?;
+    let gguf = flags.source().open()?;
     check(ids, &rows, &Model::from_gguf(&gguf)?.config)?;
     let mut wanted = rows.clone();
     wanted.sort_unstable();

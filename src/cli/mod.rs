@@ -3,13 +3,17 @@
 //! Results go to standard output, everything else to standard error. The exit status is 0 for
 //! done, 1 for an error that names its cause, 2 for wrong usage, 130 after an interrupt.
 
+mod answer;
 mod args;
 mod bench;
 mod detokenize;
+mod eval;
 mod failure;
 mod flags;
+mod generation;
 mod holes;
 mod inspect;
+mod interrupt;
 mod later;
 mod logits;
 mod output;
@@ -17,6 +21,7 @@ mod plan;
 mod prompt;
 mod run;
 mod session;
+mod source;
 mod tokenize;
 
 use argh::FromArgs;
@@ -50,6 +55,7 @@ enum Command {
     Logits(logits::Logits),
     Plan(plan::PlanCommand),
     Bench(Box<bench::Bench>),
+    Eval(Box<eval::Eval>),
 }
 
 /// How a command that did not fail ended.
@@ -71,7 +77,8 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
         // Nobody reads on, so nothing is missing.
         Err(Failure::BrokenPipe) => ExitCode::SUCCESS,
         Err(failure @ Failure::Usage(_)) => {
-            output::say(&format!("dllm-rt: {failure}"));
+            let lines: Vec<String> = failure.to_string().lines().map(args::one_line).collect();
+            output::say(&format!("dllm-rt: {}", lines.join("\n")));
             ExitCode::from(USAGE)
         }
         Err(failure) => {
@@ -124,5 +131,6 @@ fn execute(command: Option<Command>) -> Result<End, Failure> {
         Some(Command::Logits(command)) => logits::run(&command),
         Some(Command::Plan(command)) => plan::run(&command),
         Some(Command::Bench(command)) => bench::run(&command),
+        Some(Command::Eval(command)) => eval::run(&command),
     }
 }

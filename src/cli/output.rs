@@ -2,11 +2,15 @@
 
 use crate::cli::failure::Failure;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Read, Write};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
+use tempfile::NamedTempFile;
 
+/// Who may do what with a new file, less what the user's mask takes away.
+const FILE_MODE: u32 = 0o666;
 /// Work that takes longer than this shows how far it is.
 const PROGRESS_AFTER: Duration = Duration::from_secs(1);
 
@@ -43,22 +47,46 @@ pub fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
 /// Refuses a path that nothing can be written to, before the work is done.
 ///
 /// # Errors
-/// A folder, a file in a folder that does not exist, or a GGUF file.
+/// A folder, a file in a folder that does not exist or may not be written to, a file that may not,
+/// a GGUF file, a link that leads nowhere, a stream that is open already.
 pub fn check_target(path: &Path) -> Result<(), Failure> {
-    let refuse = |kind: ErrorKind, why: &str| {
-        Err(Failure::file("write", path, io::Error::new(kind, why.to_owned())))
-    };
-    if path.is_dir() {
+    let failed = |cause| Failure::file("write", path, cause);
+    let refuse = |kind: ErrorKind, why: &str| Err(failed(io::Error::new(kind, why.to_owned())));
+    if path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
         return refuse(ErrorKind::IsADirectory, "it is a folder");
     }
     if !folder(path).is_dir() {
         return refuse(ErrorKind::NotFound, "its folder does not exist");
     }
-    // The model itself, or a part of it, by whatever name.
-    if path.is_file() && is_gguf(path) {
-        return refuse(ErrorKind::AlreadyExists, "it is a GGUF file, which may be the model");
+    match fs::metadata(path) {
+        Err(cause) if cause.kind() != ErrorKind::NotFound => return Err(failed(cause)),
+        Err(_) if path.is_symlink() => {
+            return refuse(ErrorKind::NotFound, "it is a link that leads nowhere");
+        }
+        // A pipe or a device; what it does with what it is given is its own affair.
+        Ok(there) if !there.is_file() => return Ok(()),
+        Ok(there) if there.permissions().readonly() => {
+            return refuse(ErrorKind::PermissionDenied, "it may not be written to");
+        }
+        // The model itself, or a part of it, by whatever name.
+        Ok(_) if is_gguf(path) => {
+            return refuse(ErrorKind::AlreadyExists, "it is a GGUF file, which may be the model");
+        }
+        Ok(_) if is_stream(path) => {
+            let why = "it names a stream that is open; give the file's own name";
+            return refuse(ErrorKind::AlreadyExists, why);
+        }
+        _ => {}
     }
-    Ok(())
+    draft(path).map(drop).map_err(failed)
+}
+
+/// Whether a path is one of the names that the system gives to open files, like `/dev/stdout`: a
+/// file that takes such a name would take the place of what is written there.
+fn is_stream(path: &Path) -> bool {
+    let is_process = |path: &Path| path.starts_with("/proc");
+    fs::read_link(path).is_ok_and(|target| is_process(&target))
+        || folder(path).canonicalize().is_ok_and(|folder| is_process(&folder))
 }
 
 fn is_gguf(path: &Path) -> bool {
@@ -81,22 +109,27 @@ pub fn file(
         let mut out = File::options().write(true).open(path).map_err(failed)?;
         return write(&mut out).map_err(failed);
     }
-    // A link keeps pointing where it does.
+    // A link keeps pointing where it does, and a file keeps who may read it.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let name = format!(".dllm-rt-{}.part", std::process::id());
-    let draft = Draft(folder(&target).join(name));
-    let mut out = BufWriter::new(File::create(&draft.0).map_err(failed)?);
+    let draft = draft(&target).map_err(failed)?;
+    if let Ok(there) = fs::metadata(&target) {
+        draft.as_file().set_permissions(there.permissions()).map_err(failed)?;
+    }
+    let mut out = BufWriter::new(draft.as_file());
     write(&mut out).and_then(|()| out.flush()).map_err(failed)?;
-    fs::rename(&draft.0, &target).map_err(failed)
+    drop(out);
+    draft.persist(&target).map(drop).map_err(|error| failed(error.error))
 }
 
-/// A file that goes away unless it was renamed.
-struct Draft(PathBuf);
-
-impl Drop for Draft {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
+/// A file beside `path`, of a name that nobody can know before. It goes away unless it is
+/// persisted.
+fn draft(path: &Path) -> io::Result<NamedTempFile> {
+    let permissions = Permissions::from_mode(FILE_MODE);
+    tempfile::Builder::new()
+        .prefix(".dllm-rt-")
+        .suffix(".part")
+        .permissions(permissions)
+        .tempfile_in(folder(path))
 }
 
 fn folder(path: &Path) -> &Path {
@@ -120,6 +153,11 @@ impl Progress {
     /// Of measurements.
     pub fn measurements() -> Progress {
         Progress::new("measuring {wide_bar} {pos}/{len} {eta}", true)
+    }
+
+    /// Of tasks.
+    pub fn tasks() -> Progress {
+        Progress::new("asking {wide_bar} {pos}/{len} {eta}", true)
     }
 
     /// Of steps.

@@ -4,12 +4,13 @@ mod table;
 
 use crate::cli::args::FilePath;
 use crate::cli::failure::Failure;
-use crate::cli::{End, flags, output, session};
+use crate::cli::source::Source;
+use crate::cli::{End, output, session};
 use argh::FromArgs;
 use dllm_rt::denoise::Settings;
 use dllm_rt::model::Config;
 use dllm_rt::team::cpus;
-use dllm_rt::{Limits, Model, Plan, Schedule, gguf};
+use dllm_rt::{Limits, Model, Plan, Schedule};
 
 /// Prompt tokens where nobody says: as many as are generated.
 const PROMPT_TOKENS: u32 = 128;
@@ -19,7 +20,7 @@ const PROMPT_TOKENS: u32 = 128;
 #[derive(FromArgs, Debug)]
 #[argh(subcommand, name = "plan")]
 pub struct PlanCommand {
-    /// the model's GGUF file
+    /// the model's GGUF file (default: the demonstration model that is built in)
     #[argh(option, arg_name = "path")]
     model: Option<FilePath>,
     /// tokens to generate (default: 128)
@@ -56,11 +57,11 @@ pub struct PlanCommand {
 /// # Errors
 /// A model or limits that cannot be planned for.
 pub fn run(command: &PlanCommand) -> Result<End, Failure> {
-    let path = flags::path(command.model.as_ref())?;
-    let gguf = gguf::open(path)?;
+    let source = Source::new(command.model.as_ref());
+    let gguf = source.open()?;
     let model = Model::from_gguf(&gguf)?;
     let plan = Plan::new(&model, limits(command, &model.config)?)?;
-    let table = table::table(&plan, &model.config, path);
+    let table = table::table(&plan, &model.config, source);
     if command.json {
         output::json(&table)?;
     } else {

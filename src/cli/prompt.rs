@@ -6,6 +6,7 @@ use crate::cli::holes::{self, Piece};
 use dllm_rt::vocab::{self, Message, Special, Vocab};
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
+use std::path::Path;
 
 /// The most bytes of a text: 64 a position of the longest canvas.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
@@ -53,12 +54,12 @@ impl PromptFlags<'_> {
             return Ok(Prompt::Tokens(tokens.0.clone()));
         }
         if let Some(file) = self.messages {
-            let turns = vocab::parse_messages(&read_file(file)?)?;
+            let turns = vocab::parse_messages(&read_file(&file.0, TEXT_BYTES_MAX)?)?;
             return Ok(Prompt::Chat(self.with_system(turns)?));
         }
         let text = match (self.prompt, self.file) {
             (Some(text), _) => text.0.clone(),
-            (None, Some(file)) => read_file(file)?,
+            (None, Some(file)) => read_file(&file.0, TEXT_BYTES_MAX)?,
             (None, None) => read_stdin()?,
         };
         if self.no_chat {
@@ -156,27 +157,32 @@ fn chat(vocab: &Vocab, mut turns: Vec<Message>, mask: u32) -> Result<Vec<u32>, F
     Ok(vocab.encode_chat_holes(&turns, marker, mask)?)
 }
 
-fn read_file(path: &FilePath) -> Result<String, Failure> {
-    let failed = |cause| Failure::file("read", &path.0, cause);
-    let file = File::open(&path.0).map_err(failed)?;
-    read_text(file, &format!("`{}`", path.0.display()), failed)
+/// The text of a file of at most `bytes_max`.
+///
+/// # Errors
+/// What the system says; more bytes; bytes that are not UTF-8.
+pub fn read_file(path: &Path, bytes_max: u64) -> Result<String, Failure> {
+    let failed = |cause| Failure::file("read", path, cause);
+    let file = File::open(path).map_err(failed)?;
+    read_text(file, bytes_max, &format!("`{}`", path.display()), failed)
 }
 
 fn read_stdin() -> Result<String, Failure> {
     let failed = |cause| Failure::File { doing: "read standard input".into(), cause };
-    let text = read_text(io::stdin().lock(), "standard input", failed)?;
+    let text = read_text(io::stdin().lock(), TEXT_BYTES_MAX, "standard input", failed)?;
     if text.is_empty() { Err(Failure::NoInput) } else { Ok(text) }
 }
 
 fn read_text(
     from: impl Read,
+    bytes_max: u64,
     name: &str,
     failed: impl Fn(io::Error) -> Failure,
 ) -> Result<String, Failure> {
     let mut bytes = Vec::new();
-    from.take(TEXT_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
-    if bytes.len() as u64 > TEXT_BYTES_MAX {
-        return Err(Failure::TextTooLong { name: name.into(), bytes_max: TEXT_BYTES_MAX });
+    from.take(bytes_max + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > bytes_max {
+        return Err(Failure::TextTooLong { name: name.into(), bytes_max });
     }
     String::from_utf8(bytes).map_err(|error| {
         let offset = error.utf8_error().valid_up_to();

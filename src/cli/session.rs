@@ -3,17 +3,17 @@
 use crate::cli::failure::Failure;
 use crate::cli::flags::ModelFlags;
 use crate::cli::output::{self, Progress};
+use crate::cli::source::Source;
 use dllm_rt::denoise::ModelFacts;
 use dllm_rt::engine::LoadReport;
 use dllm_rt::error::Gib;
-use dllm_rt::gguf::{self, Gguf};
+use dllm_rt::gguf::Gguf;
 use dllm_rt::model::{Architecture, Config};
 use dllm_rt::repack::{Tensors, Threads};
 use dllm_rt::sample::Kind;
 use dllm_rt::team::cpus;
 use dllm_rt::vocab::{Vocab, parts_from_gguf};
 use dllm_rt::{Engine, Error, Limits, Lock, Model, Options, lock_process};
-use std::path::Path;
 
 /// A model that can generate: file, configuration, tokenizer.
 pub struct Session {
@@ -28,13 +28,13 @@ pub struct Session {
 }
 
 impl Session {
-    /// Opens the model at `path` and reads its metadata.
+    /// Opens the model and reads its metadata.
     ///
     /// # Errors
     /// Whatever is wrong with the file; no mask token; a tokenizer of another model;
     /// an architecture that generates nothing.
-    pub fn open(path: &Path, mask_token: Option<u32>) -> Result<Session, Failure> {
-        let gguf = gguf::open(path)?;
+    pub fn open(source: Source<'_>, mask_token: Option<u32>) -> Result<Session, Failure> {
+        let gguf = source.open()?;
         let config = Model::from_gguf(&gguf)?.config;
         config.architecture.check_generates()?;
         let vocab = vocab(&gguf)?;
@@ -128,7 +128,7 @@ pub fn load(
     }
     if flags.verbose {
         let report = engine.load_report();
-        output::say(&loaded(report));
+        output::say(&loaded(report, flags.source()));
         report.notes.iter().for_each(|note| output::say(note));
     }
     if flags.wants_warnings() {
@@ -138,8 +138,12 @@ pub fn load(
 }
 
 /// A line on how the load went.
-fn loaded(report: &LoadReport) -> String {
-    let source = if report.is_from_packed { "a packed file" } else { "the model's file" };
+fn loaded(report: &LoadReport, source: Source<'_>) -> String {
+    let source = match source {
+        _ if report.is_from_packed => "a packed file",
+        Source::File(_) => "the model's file",
+        Source::BuiltIn => "the program's own pages",
+    };
     let locked = if report.is_locked { "locked" } else { "not locked" };
     let huge = match report.huge_bytes {
         Some(bytes) => format!(", {} in huge pages", Gib(bytes)),

@@ -3,9 +3,9 @@
 use crate::cli::args::{FilePath, Text};
 use crate::cli::failure::Failure;
 use crate::cli::prompt::PromptFlags;
-use crate::cli::{End, flags, output, session};
+use crate::cli::source::Source;
+use crate::cli::{End, output, session};
 use argh::FromArgs;
-use dllm_rt::gguf;
 use serde_json::json;
 use std::io::Write;
 
@@ -14,7 +14,7 @@ use std::io::Write;
 #[derive(FromArgs, Debug)]
 #[argh(subcommand, name = "tokenize")]
 pub struct Tokenize {
-    /// the GGUF file
+    /// the GGUF file (default: the demonstration model that is built in)
     #[argh(option, arg_name = "path")]
     model: Option<FilePath>,
     /// the text
@@ -45,7 +45,6 @@ pub struct Tokenize {
 /// # Errors
 /// A file that cannot be used, a text that cannot be encoded.
 pub fn run(command: &Tokenize) -> Result<End, Failure> {
-    let path = flags::path(command.model.as_ref())?;
     let prompt = PromptFlags {
         prompt: command.prompt.as_ref(),
         file: command.prompt_file.as_ref(),
@@ -57,7 +56,8 @@ pub fn run(command: &Tokenize) -> Result<End, Failure> {
         holes: false,
     };
     let prompt = prompt.read()?;
-    let ids = prompt.encode(&session::vocab(&gguf::open(path)?)?, None)?;
+    let ids =
+        prompt.encode(&session::vocab(&Source::new(command.model.as_ref()).open()?)?, None)?;
     if command.json {
         output::json(&json!({ "tokens": ids }))?;
     } else {

@@ -1,5 +1,6 @@
 //! A request's settings: as given, and as checked and completed for a kind of model.
 use super::fault::Fault;
+use super::shares::Blocks;
 use crate::sample::{Algorithm, Kind, Rule, TokenSet};
 
 /// Longest canvas: eight times the longest context of any model known to load (131,072), and small
@@ -114,6 +115,13 @@ impl Schedule {
     /// Steps asked for. `None`: as many as a prompt without a generated part has holes.
     pub fn steps(&self) -> Option<u32> {
         self.steps
+    }
+
+    /// Steps of a run whose prompt has `holes`, unless it stops early: those asked for, at least
+    /// one a block.
+    pub fn steps_total(&self, holes: u32) -> u32 {
+        let steps = self.steps.unwrap_or(holes);
+        Blocks::new(self.gen_length, self.block_length, steps).steps_total()
     }
 
     /// Positions a block, `gen_length` at most (1 when that is 0). Dream: `gen_length`.

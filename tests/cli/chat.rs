@@ -40,3 +40,26 @@ fn no_input_is_no_turn() {
     let ran = chat(LLADA, "", "--max-tokens 4");
     assert_eq!((ran.status, ran.out.len()), (0, 0), "{}", ran.err);
 }
+
+#[test]
+fn a_line_that_is_too_long_is_left_out_and_the_chat_goes_on() {
+    let long = "x".repeat(262_144 + 7);
+    let ran = chat(LLADA, &format!("{long}\n{long}\nhi\n"), "--max-tokens 2");
+    assert_eq!(ran.status, 0, "{}", ran.err);
+    assert_eq!(ran.err.matches("is longer than 262144 bytes").count(), 2, "{}", ran.err);
+    assert_eq!(ran.out, chat(LLADA, "hi\n", "--max-tokens 2").out);
+}
+
+#[test]
+fn the_built_in_model_takes_each_question_by_itself() {
+    let question = "What is the capital of France?\n";
+    let ran = run_with(&question.repeat(3), ["run", "--interactive"]);
+    assert_eq!((ran.status, ran.text()), (0, "Paris\nParis\nParis\n"), "{}", ran.err);
+}
+
+#[test]
+fn a_chat_without_room_for_a_question_is_refused() {
+    let ran = run_with("a\n", ["run", "--interactive", "--max-tokens", "1020"]);
+    assert_eq!(ran.status, 1);
+    assert!(ran.err.contains("context_length is 1024"), "{}", ran.err);
+}

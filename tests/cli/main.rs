@@ -1,8 +1,10 @@
 //! The program as a user meets it: exit statuses, streams, flags, JSON.
 
 mod bench;
+mod built_in;
 mod chat;
 mod ends;
+mod eval;
 mod interrupt;
 mod json;
 mod logits;

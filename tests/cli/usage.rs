@@ -28,7 +28,6 @@ fn wrong_usage_is_status_2() {
         ("run --steps x", &["--steps", "x"]),
         ("run --algorithm best", &["best", "low_confidence"]),
         ("run --early-stop maybe", &["maybe"]),
-        ("run --prompt a", &["--model"]),
         ("run --tokens 1,2x,3", &["item 2 (`2x`)"]),
         ("run --model m --prompt a --prompt-file b", &["--prompt and --prompt-file"]),
         ("run --model m --prompt a --tokens 1", &["--prompt and --tokens"]),
@@ -51,7 +50,6 @@ fn wrong_usage_is_status_2() {
         ("logits --model m --tokens , --out o", &["item 1 (``)"]),
         ("logits --model m --tokens 1 --json --out -", &["standard output"]),
         ("detokenize --model m", &["--tokens"]),
-        ("tokenize --prompt a", &["--model"]),
         ("bench --rows 148,0", &["--rows", "item 2 (`0`) is 0"]),
         ("bench --threads 0", &["--threads", "is 0"]),
         ("bench --reps 0", &["--reps is 0"]),
@@ -62,8 +60,14 @@ fn wrong_usage_is_status_2() {
         ("bench --model m --type Q8_0", &["--type", "--model"]),
         ("bench --threads 1,2 --cpus 0", &["--cpus", "1 CPUs for 2"]),
         ("bench --lock maybe", &["auto, on or off"]),
-        ("inspect", &["path"]),
         ("inspect a b", &["b"]),
+        ("eval --every 0", &["--every is 0"]),
+        ("eval --max-tokens 0", &["--max-tokens is 0"]),
+        ("eval --steps 1,x", &["item 2 (`x`)"]),
+        ("eval --steps=", &["--steps"]),
+        ("eval --family frob", &["frob", "capital"]),
+        ("eval --cache best", &["best"]),
+        ("eval --prompt a", &["--prompt", "eval --help"]),
     ];
     for (args, words) in cases {
         refused(&run(args.split_whitespace()), 2, words);
@@ -99,7 +103,7 @@ fn what_cannot_be_done_is_status_1_and_one_line() {
 
 #[test]
 fn what_a_later_version_has_says_so() {
-    for command in ["profile", "serve", "batch", "doctor", "eval"] {
+    for command in ["profile", "serve", "batch", "doctor"] {
         let words = [command, "does not exist in this version"];
         refused(&run([command, "--anything", "x"]), 1, &words);
     }

@@ -1,5 +1,6 @@
 //! A plan as a table for people and as JSON.
 
+use crate::cli::source::Source;
 use dllm_rt::error::Gib;
 use dllm_rt::model::Config;
 use dllm_rt::plan::{Count, Split, WeightKind, WeightPlan};
@@ -7,7 +8,6 @@ use dllm_rt::{Plan, available_bytes};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::Path;
 
 /// A plan with all that is printed of it.
 #[derive(Debug, Serialize)]
@@ -79,8 +79,8 @@ struct Op {
     items: usize,
 }
 
-/// The table of a plan of the model at `path`.
-pub fn table(plan: &Plan, config: &Config, path: &Path) -> Table {
+/// The table of a plan of the model that `source` names.
+pub fn table(plan: &Plan, config: &Config, source: Source<'_>) -> Table {
     let available = available_bytes();
     let limits = &plan.limits;
     let mut kinds: BTreeMap<&'static str, Total> = BTreeMap::new();
@@ -91,7 +91,7 @@ pub fn table(plan: &Plan, config: &Config, path: &Path) -> Table {
         total.bytes += entry.bytes;
     }
     Table {
-        model: path.display().to_string(),
+        model: source.to_string(),
         arch: config.architecture.name(),
         limits: Limits {
             rows: limits.rows,

@@ -1,15 +1,16 @@
 //! A chat in the terminal: a line is a turn.
 
-use super::answer::Answer;
 use super::generate::{self, Watchers};
-use super::interrupt::Interrupt;
 use super::watch::Watch;
 use super::{Run, report};
+use crate::cli::answer::Answer;
 use crate::cli::failure::Failure;
 use crate::cli::flags::ModelFlags;
+use crate::cli::interrupt::Interrupt;
 use crate::cli::output::{self, Progress};
 use crate::cli::prompt::message;
 use crate::cli::session::{self, Session};
+use crate::cli::source::Source;
 use crate::cli::{End, args};
 use dllm_rt::vocab::Message;
 use dllm_rt::{Engine, Limits, Schedule};
@@ -26,17 +27,20 @@ const LINE_BYTES_MAX: u64 = 64 * ROWS_MAX as u64;
 /// # Errors
 /// Flags or a model that cannot be used; input that cannot be read.
 pub fn run(command: &Run, flags: &ModelFlags) -> Result<End, Failure> {
-    let (path, options) = (flags.path()?, flags.options()?);
-    let session = Session::open(path, flags.mask_token)?;
+    let (source, options) = (flags.source(), flags.options()?);
+    let session = Session::open(source, flags.mask_token)?;
+    source.introduce();
     let schedule = Schedule::new(session.kind(), &command.settings())?;
     let generated = schedule.gen_length() as usize;
-    session::check_context(generated + 1, &session.config)?;
+    let shortest = session.vocab.encode_chat(&[message("user", "a")])?.len();
+    session::check_context(shortest + generated, &session.config)?;
     let rows = session.config.context.min(ROWS_MAX.max(2 * generated));
     let limits = Limits { rows, ..super::limits(command, &schedule, rows, 0, flags) };
     let mut engine = session::load(&session.gguf, limits, &options, flags)?;
     engine.set_full_logits(command.full_logits);
     let interrupt = Interrupt::listen()?;
-    let mut chat = Chat { command, session: &session, schedule, turns: Vec::new() };
+    let is_forgetful = source == Source::BuiltIn;
+    let mut chat = Chat { command, session: &session, schedule, turns: Vec::new(), is_forgetful };
     chat.clear();
     loop {
         // Nothing is to be saved here, so that an interrupt ends the process.
@@ -70,6 +74,8 @@ struct Chat<'a> {
     session: &'a Session,
     schedule: Schedule,
     turns: Vec<Message>,
+    /// Whether each turn stands alone: the demonstration model knows no longer conversations.
+    is_forgetful: bool,
 }
 
 impl Chat<'_> {
@@ -89,6 +95,9 @@ impl Chat<'_> {
         match self.generate(engine, interrupt) {
             Ok(text) => {
                 self.turns.push(message("assistant", &text));
+                if self.is_forgetful {
+                    self.clear();
+                }
                 Ok(())
             }
             Err(failure) => {
@@ -99,7 +108,7 @@ impl Chat<'_> {
     }
 
     fn generate(&self, engine: &mut Engine, interrupt: &Interrupt) -> Result<String, Failure> {
-        let Chat { command, session, schedule, turns } = self;
+        let Chat { command, session, schedule, turns, .. } = self;
         let prompt = session.vocab.encode_chat(turns)?;
         let (rows, rows_max) =
             (prompt.len() + schedule.gen_length() as usize, engine.limits().rows);
@@ -136,7 +145,8 @@ fn read_line() -> Result<Option<String>, Failure> {
         return Ok(None);
     }
     if bytes.len() as u64 == LINE_BYTES_MAX && bytes.last() != Some(&b'\n') {
-        io::stdin().lock().skip_until(b'\n').map_err(failed)?;
+        // The lock that is held already: another would wait for it for ever.
+        input.into_inner().skip_until(b'\n').map_err(failed)?;
         let name = "the line".into();
         return Err(Failure::TextTooLong { name, bytes_max: LINE_BYTES_MAX });
     }

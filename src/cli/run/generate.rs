@@ -1,8 +1,8 @@
 //! The loop over steps, with whoever looks on.
 
-use super::interrupt::Interrupt;
 use super::watch::Watch;
 use crate::cli::failure::Failure;
+use crate::cli::interrupt::Interrupt;
 use crate::cli::output::Progress;
 use dllm_rt::team::Counters;
 use dllm_rt::{Canvas, Engine};

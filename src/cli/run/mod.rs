@@ -1,30 +1,29 @@
 //! `run`: generates text.
 
-mod answer;
 mod chat;
 mod generate;
-mod interrupt;
 mod report;
 mod settings;
 mod watch;
 
+use crate::cli::answer::Answer;
 use crate::cli::args::{FilePath, Ids, Text};
 use crate::cli::failure::Failure;
-use crate::cli::flags::{ModelFlags, model_command};
+use crate::cli::flags::ModelFlags;
+use crate::cli::generation::generation_command;
+use crate::cli::interrupt::Interrupt;
 use crate::cli::output::Progress;
 use crate::cli::prompt::PromptFlags;
 use crate::cli::session::{self, Session};
-use crate::cli::{End, output};
-use answer::Answer;
+use crate::cli::{End, answer, output};
 use dllm_rt::{Canvas, Limits, Schedule};
 use generate::Watchers;
-use interrupt::Interrupt;
 use report::Loaded;
 use std::io::Write;
 use std::time::Instant;
 use watch::Watch;
 
-model_command! {
+generation_command! {
     /// Generates text. The prompt is one of --prompt, --prompt-file, --messages, --tokens or
     /// standard input; the text goes to standard output.
     #[argh(subcommand, name = "run")]
@@ -51,9 +50,6 @@ model_command! {
         /// chat in the terminal: a line is a turn, /clear forgets, /exit or end of input ends
         #[argh(switch)]
         interactive: bool,
-        /// without the chat template; a BOS leads only where the file asks for one
-        #[argh(switch)]
-        no_chat: bool,
         /// with --no-chat: control tokens written in the text are tokens
         #[argh(switch)]
         special: bool,
@@ -66,42 +62,6 @@ model_command! {
         /// denoising steps (default: --max-tokens, or with 0 the number of holes)
         #[argh(option, arg_name = "n")]
         steps: Option<u32>,
-        /// tokens a block (LLaDA; default: 32)
-        #[argh(option, arg_name = "n")]
-        block_length: Option<u32>,
-        /// low_confidence or random (LLaDA); entropy, maskgit_plus, topk_margin or origin (Dream)
-        #[argh(option, arg_name = "name")]
-        algorithm: Option<dllm_rt::sample::Algorithm>,
-        /// randomness of the tokens (default: LLaDA 0; Dream 0.2 with --top-p 0.95)
-        #[argh(option, arg_name = "t")]
-        temperature: Option<f64>,
-        /// share of the probability that is kept (Dream; default: 1 with --temperature)
-        #[argh(option, arg_name = "p")]
-        top_p: Option<f64>,
-        /// number of tokens that are kept (Dream; default: 0, all)
-        #[argh(option, arg_name = "k")]
-        top_k: Option<u32>,
-        /// randomness of the positions (Dream; default: 0)
-        #[argh(option, arg_name = "t")]
-        alg_temp: Option<f64>,
-        /// the time at which the last step ends (Dream; default: 1e-3)
-        #[argh(option, arg_name = "e")]
-        eps: Option<f64>,
-        /// weight of classifier-free guidance, which doubles the work (LLaDA; default: 0)
-        #[argh(option, arg_name = "g")]
-        cfg_scale: Option<f64>,
-        /// key of the random numbers (default: 42)
-        #[argh(option, arg_name = "n")]
-        seed: Option<u64>,
-        /// true or false: whether to stop once the text has ended (default: true)
-        #[argh(option, arg_name = "bool")]
-        early_stop: Option<bool>,
-        /// never choose an end-of-text token
-        #[argh(switch)]
-        forbid_end: bool,
-        /// commit end-of-text and end-of-turn tokens last (LLaDA)
-        #[argh(switch)]
-        distrust_end: bool,
         /// compute the logits of every position at each step, to compare times; the text is the
         /// same
         #[argh(switch)]
@@ -112,24 +72,6 @@ model_command! {
         /// show the canvas on standard error while it is filled
         #[argh(switch)]
         watch: bool,
-        /// only none exists in this version
-        #[argh(option, arg_name = "kind")]
-        cache: Option<String>,
-        /// a later version's
-        #[argh(option, hidden_help)]
-        threshold: Option<String>,
-        /// a later version's
-        #[argh(option, hidden_help)]
-        factor: Option<String>,
-        /// a later version's
-        #[argh(option, hidden_help)]
-        refresh: Option<String>,
-        /// a later version's
-        #[argh(option, hidden_help)]
-        preset: Option<String>,
-        /// a later version's
-        #[argh(option, hidden_help)]
-        deadline_ms: Option<String>,
     }
 }
 
@@ -165,9 +107,10 @@ impl Run {
 
 /// One prompt, one answer.
 fn once(command: &Run, flags: &ModelFlags) -> Result<End, Failure> {
-    let (path, options) = (flags.path()?, flags.options()?);
+    let (source, options) = (flags.source(), flags.options()?);
     let prompt = command.prompt_flags().read()?;
-    let session = Session::open(path, flags.mask_token)?;
+    let session = Session::open(source, flags.mask_token)?;
+    source.introduce();
     let schedule = Schedule::new(session.kind(), &command.settings())?;
     let mask = session.facts.mask_token;
     let prompt = prompt.encode(&session.vocab, command.holes.then_some(mask))?;
@@ -195,7 +138,7 @@ fn once(command: &Run, flags: &ModelFlags) -> Result<End, Failure> {
         report::say(&engine, &outcome);
     }
     if command.json {
-        let loaded = Loaded { path, model_hash, load_s, options: &options, session: &session };
+        let loaded = Loaded { source, model_hash, load_s, options: &options, session: &session };
         let mut report = report::report(&loaded, &engine, &canvas, &schedule, &outcome, &answer);
         (report.holes, report.trace) = (holes, trace);
         output::json(&report)?;

@@ -1,15 +1,15 @@
 //! What `run` says of a generation: `--json` and `--verbose`.
 
-use super::answer::{Answer, Filled, Finish};
 use super::generate::Outcome;
+use crate::cli::answer::{Answer, Filled, Finish};
 use crate::cli::output;
 use crate::cli::session::Session;
+use crate::cli::source::Source;
 use dllm_rt::engine::{Milliseconds, SplitMs};
 use dllm_rt::error::Gib;
 use dllm_rt::team::Counters;
 use dllm_rt::{Canvas, Engine, Options, Schedule, peak_rss_bytes};
 use serde::Serialize;
-use std::path::Path;
 
 /// The JSON object, in the order of its keys.
 #[derive(Debug, Serialize)]
@@ -52,8 +52,8 @@ pub struct Report<'a> {
 
 /// A model and how it was loaded.
 pub struct Loaded<'a> {
-    /// The file.
-    pub path: &'a Path,
+    /// The model.
+    pub source: Source<'a>,
     /// Its hash.
     pub model_hash: String,
     /// Seconds that loading took.
@@ -77,7 +77,7 @@ pub fn report<'a>(
     Report {
         runtime: "dllm-rt",
         version: env!("CARGO_PKG_VERSION"),
-        model: loaded.path.display().to_string(),
+        model: loaded.source.to_string(),
         model_hash: &loaded.model_hash,
         arch: loaded.session.config.architecture.name(),
         device: loaded.options.device.to_string(),

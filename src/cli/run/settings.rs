@@ -2,7 +2,6 @@
 
 use super::Run;
 use crate::cli::failure::Failure;
-use crate::cli::later;
 use dllm_rt::denoise::Settings;
 
 impl Run {
@@ -11,23 +10,7 @@ impl Run {
     /// # Errors
     /// The first such flag.
     pub fn check(&self) -> Result<(), Failure> {
-        later::refuse_flags(&[
-            ("--threshold", self.threshold.is_some()),
-            ("--factor", self.factor.is_some()),
-            ("--refresh", self.refresh.is_some()),
-            ("--preset", self.preset.is_some()),
-            ("--deadline-ms", self.deadline_ms.is_some()),
-        ])?;
-        match self.cache.as_deref() {
-            None | Some("none") => {}
-            Some(kind @ ("prefix" | "dual")) => {
-                return Err(Failure::Later(format!("`--cache {kind}`")));
-            }
-            Some(kind) => {
-                let message = format!("--cache `{kind}` is unknown; only none exists");
-                return Err(Failure::Usage(message));
-            }
-        }
+        self.generation().check()?;
         if self.stop.iter().any(|stop| stop.0.is_empty()) {
             return Err(Failure::Usage("--stop is empty; give a text".into()));
         }
@@ -62,22 +45,6 @@ impl Run {
 
     /// The settings; what was not given is left to the model's kind.
     pub fn settings(&self) -> Settings {
-        let default = Settings::default();
-        Settings {
-            gen_length: self.max_tokens.unwrap_or(default.gen_length),
-            steps: self.steps,
-            block_length: self.block_length,
-            algorithm: self.algorithm,
-            temperature: self.temperature,
-            top_p: self.top_p,
-            top_k: self.top_k,
-            alg_temp: self.alg_temp,
-            eps: self.eps,
-            cfg_scale: self.cfg_scale.unwrap_or(default.cfg_scale),
-            seed: self.seed.unwrap_or(default.seed),
-            early_stop: self.early_stop.unwrap_or(default.early_stop),
-            forbid_end_in_logits: self.forbid_end,
-            zero_end_confidence: self.distrust_end,
-        }
+        self.generation().settings(self.max_tokens, self.steps)
     }
 }

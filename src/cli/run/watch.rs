@@ -1,6 +1,6 @@
 //! The live canvas on standard error: redrawn on a terminal, a line a step elsewhere.
 
-use super::answer;
+use crate::cli::answer;
 use crate::cli::failure::Failure;
 use crate::cli::output;
 use crate::cli::session::Session;

@@ -1,4 +1,4 @@
-//! Ctrl-C: the first one ends the generation, the second one the process.
+//! Ctrl-C: the first one ends the work, the second one the process.
 
 use crate::cli::failure::Failure;
 use signal_hook::consts::SIGINT;

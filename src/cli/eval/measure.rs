@@ -1,0 +1,164 @@
+//! Puts tasks before a model and counts.
+
+use super::request::Request;
+use crate::cli::args::one_line;
+use crate::cli::failure::Failure;
+use crate::cli::interrupt::Interrupt;
+use crate::cli::output::Progress;
+use crate::cli::session::Session;
+use dllm_rt::denoise::Settings;
+use dllm_rt::{Engine, Schedule};
+use std::fmt;
+use std::time::Instant;
+
+/// A family's tasks, ready to be put.
+pub struct Exam<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// In the order of its tasks.
+    pub requests: Vec<Request<'a>>,
+}
+
+/// Sums over tasks.
+#[derive(Clone, Debug, Default)]
+pub struct Score {
+    /// Tasks put.
+    pub items: usize,
+    /// Tasks whose answer was the right one, to the last byte.
+    pub right: usize,
+    /// Forward passes.
+    pub passes: u64,
+    /// Tokens that the model wrote, ends and what comes after them not counted.
+    pub tokens: u64,
+    /// Seconds of all steps.
+    pub seconds: f64,
+    /// Wrong answers, as many as were asked for.
+    pub wrong: Vec<Wrong>,
+}
+
+/// A wrong answer.
+#[derive(Clone, Debug)]
+pub struct Wrong {
+    /// What was asked.
+    pub prompt: String,
+    /// The right answer.
+    pub expected: String,
+    /// What was said.
+    pub answer: String,
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Wrong { prompt, expected, answer } = self;
+        write!(f, "{}: {answer:?}, not {expected:?}", one_line(prompt))
+    }
+}
+
+impl Score {
+    /// Adds another's counts.
+    pub fn add(&mut self, other: &Score) {
+        self.items += other.items;
+        self.right += other.right;
+        self.passes += other.passes;
+        self.tokens += other.tokens;
+        self.seconds += other.seconds;
+    }
+
+    /// Share of right answers, 0 to 1.
+    pub fn exact_match(&self) -> f64 {
+        self.right as f64 / self.items.max(1) as f64
+    }
+
+    /// Forward passes an answer took.
+    pub fn passes_per_answer(&self) -> f64 {
+        self.passes as f64 / self.items.max(1) as f64
+    }
+
+    /// Tokens of answers a forward pass gave.
+    pub fn tokens_per_pass(&self) -> f64 {
+        self.tokens as f64 / self.passes.max(1) as f64
+    }
+
+    /// Tokens of answers a second.
+    pub fn tokens_per_s(&self) -> f64 {
+        if self.seconds > 0.0 { self.tokens as f64 / self.seconds } else { 0.0 }
+    }
+}
+
+/// A loaded model and who looks on.
+pub struct Examiner<'a> {
+    /// The model's metadata.
+    pub session: &'a Session,
+    /// The model.
+    pub engine: Engine,
+    /// Ends the work.
+    pub interrupt: Interrupt,
+    /// Of all tasks of all settings.
+    pub progress: Progress,
+    /// Tasks put so far.
+    pub done: u64,
+    /// Tasks to put.
+    pub total: u64,
+    /// Wrong answers to keep of each family.
+    pub show: usize,
+}
+
+impl Examiner<'_> {
+    /// The score of each family with these settings; where the user has had enough, of the tasks
+    /// that were put until then.
+    ///
+    /// # Errors
+    /// Those of decoding, and whatever the engine refuses, which limits made for it do not give.
+    pub fn examine(
+        &mut self,
+        exams: &[Exam<'_>],
+        settings: &Settings,
+        schedule: &Schedule,
+    ) -> Result<Vec<Score>, Failure> {
+        let mut scores = Vec::with_capacity(exams.len());
+        for exam in exams {
+            let mut score = Score::default();
+            for request in &exam.requests {
+                self.put(request, &request.schedule(settings, schedule)?, &mut score)?;
+                if self.interrupt.is_pressed() {
+                    scores.extend((score.items > 0).then_some(score));
+                    return Ok(scores);
+                }
+                self.done += 1;
+                self.progress.set(self.done, self.total);
+            }
+            scores.push(score);
+        }
+        Ok(scores)
+    }
+
+    /// Counts one task, or nothing where the user has had enough.
+    fn put(
+        &mut self,
+        request: &Request<'_>,
+        schedule: &Schedule,
+        score: &mut Score,
+    ) -> Result<(), Failure> {
+        let mut canvas = self.engine.canvas(&request.given, schedule, &self.session.facts)?;
+        self.engine.reset_stats();
+        let start = Instant::now();
+        while !canvas.is_done() {
+            if self.interrupt.is_pressed() {
+                return Ok(());
+            }
+            self.engine.step(&mut canvas);
+        }
+        score.seconds += start.elapsed().as_secs_f64();
+        let (answer, tokens) = request.read(self.session, &canvas)?;
+        score.items += 1;
+        score.passes += self.engine.stats().passes;
+        score.tokens += tokens as u64;
+        if answer == request.task.answer {
+            score.right += 1;
+        } else if score.wrong.len() < self.show {
+            let (prompt, expected) = (request.task.prompt.clone(), request.task.answer.clone());
+            score.wrong.push(Wrong { prompt, expected, answer });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,194 @@
+//! Scores as a table and as JSON.
+
+use super::measure::{Exam, Score};
+use crate::cli::output;
+use crate::cli::source::Source;
+use dllm_rt::{Engine, Options, Schedule};
+use serde_json::{Map, Value, json};
+use std::io::{self, Write};
+
+/// Scores with every setting.
+pub struct Report {
+    /// Model and machine, as JSON has them.
+    machine: Map<String, Value>,
+    /// Whether an interrupt ended it.
+    pub is_partial: bool,
+    /// One a setting.
+    pub runs: Vec<Scored>,
+}
+
+/// Scores with one setting.
+pub struct Scored {
+    schedule: Schedule,
+    every: usize,
+    /// Families that were scored, by name.
+    pub families: Vec<(String, Score)>,
+    /// All of them.
+    pub all: Score,
+}
+
+impl Scored {
+    /// Denoising steps for an answer that is to be written whole.
+    pub fn steps(&self) -> u32 {
+        self.schedule.steps_total(0)
+    }
+
+    fn settings(&self) -> Value {
+        let schedule = &self.schedule;
+        json!({
+            "max_tokens": schedule.gen_length(),
+            "steps": self.steps(),
+            "block_length": schedule.block_length(),
+            "algorithm": schedule.algorithm().name(),
+            "temperature": schedule.temperature(),
+            "top_p": schedule.top_p(),
+            "top_k": schedule.top_k(),
+            "alg_temp": schedule.alg_temp(),
+            "eps": schedule.eps(),
+            "cfg_scale": schedule.cfg_scale(),
+            "cache": "none",
+            "early_stop": schedule.early_stop(),
+            "forbid_end": schedule.forbid_end_in_logits(),
+            "distrust_end": schedule.zero_end_confidence(),
+            "seed": schedule.seed(),
+            "every": self.every,
+        })
+    }
+
+    fn json(&self) -> Map<String, Value> {
+        let family = |(name, score): &(String, Score)| (name.clone(), score_json(score).into());
+        let mut object = score_json(&self.all);
+        let per_family: Map<String, Value> = self.families.iter().map(family).collect();
+        object.insert("per_family".into(), per_family.into());
+        object.insert("settings".into(), self.settings());
+        object
+    }
+
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let schedule = &self.schedule;
+        let steps = self.steps();
+        writeln!(
+            out,
+            "{}, {} tokens, {steps} steps, blocks of {}",
+            schedule.algorithm().name(),
+            schedule.gen_length(),
+            schedule.block_length()
+        )?;
+        let width = self.families.iter().map(|(name, _)| name.len()).max().unwrap_or(0).max(6);
+        writeln!(
+            out,
+            "{:width$}    right        exact   passes/answer   tokens/pass   tokens/s",
+            "family"
+        )?;
+        let families = self.families.iter().map(|(name, score)| (name.as_str(), score));
+        for (name, score) in families.chain([("all", &self.all)]) {
+            writeln!(
+                out,
+                "{name:width$} {:>4} of {:<4}  {:>6.1} %   {:>13.1}   {:>11.2}   {:>8.1}",
+                score.right,
+                score.items,
+                100.0 * score.exact_match(),
+                score.passes_per_answer(),
+                score.tokens_per_pass(),
+                score.tokens_per_s()
+            )?;
+        }
+        Ok(())
+    }
+}
+
+fn score_json(score: &Score) -> Map<String, Value> {
+    let fields: [(&str, Value); 7] = [
+        ("exact_match", score.exact_match().into()),
+        ("items", score.items.into()),
+        ("right", score.right.into()),
+        ("forward_passes_per_answer", score.passes_per_answer().into()),
+        ("tokens_per_forward_pass", score.tokens_per_pass().into()),
+        ("tokens_per_s", score.tokens_per_s().into()),
+        ("generate_s", score.seconds.into()),
+    ];
+    fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+impl Report {
+    /// A report without scores.
+    pub fn new(
+        source: Source<'_>,
+        model_hash: String,
+        options: &Options,
+        engine: &Engine,
+    ) -> Report {
+        let machine = [
+            ("version", env!("CARGO_PKG_VERSION").into()),
+            ("model", source.to_string().into()),
+            ("model_hash", model_hash.into()),
+            ("arch", engine.config().architecture.name().into()),
+            ("device", options.device.to_string().into()),
+            ("isa", engine.isa().into()),
+            ("threads", engine.limits().threads.into()),
+        ];
+        let machine = machine.map(|(key, value): (&str, Value)| (key.to_owned(), value));
+        Report { machine: machine.into_iter().collect(), is_partial: false, runs: Vec::new() }
+    }
+
+    /// Adds the scores of the first of `exams` under a setting, unless there are none.
+    pub fn add(
+        &mut self,
+        schedule: &Schedule,
+        every: usize,
+        exams: &[Exam<'_>],
+        scores: Vec<Score>,
+    ) {
+        let mut all = Score::default();
+        scores.iter().for_each(|score| all.add(score));
+        let names = exams.iter().map(|exam| exam.name.to_owned());
+        let families: Vec<_> = names.zip(scores).collect();
+        if !families.is_empty() {
+            self.runs.push(Scored { schedule: schedule.clone(), every, families, all });
+        }
+    }
+
+    /// The object of the one run, or one with all of them where several were asked for.
+    pub fn json(&self, are_several: bool) -> Value {
+        let mut object = self.machine.clone();
+        object.insert("interrupted".into(), self.is_partial.into());
+        if are_several {
+            let runs: Vec<Value> = self.runs.iter().map(|run| run.json().into()).collect();
+            object.insert("runs".into(), runs.into());
+        } else if let Some(run) = self.runs.first() {
+            object.extend(run.json());
+        }
+        object.into()
+    }
+
+    /// Prints a table a run.
+    ///
+    /// # Errors
+    /// What writing gives.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        for (index, run) in self.runs.iter().enumerate() {
+            if index > 0 {
+                writeln!(out)?;
+            }
+            run.write(out)?;
+        }
+        if self.is_partial {
+            writeln!(out, "interrupted: the last of it is not of all tasks")?;
+        }
+        Ok(())
+    }
+
+    /// Says which answers were wrong, where they were kept.
+    pub fn say_wrong(&self) {
+        for run in &self.runs {
+            let several = self.runs.len() > 1;
+            let steps = if several { format!("{} steps: ", run.steps()) } else { String::new() };
+            for (name, score) in &run.families {
+                score
+                    .wrong
+                    .iter()
+                    .for_each(|wrong| output::say(&format!("{steps}{name}: {wrong}")));
+            }
+        }
+    }
+}
