@@ -1,7 +1,7 @@
 //! The token ids of a request while its masks are being filled.
 use super::pick::{Pick, Scratch, touched};
 use super::shares::{self, Blocks};
-use super::{CANVAS_MAX, Fault, Schedule};
+use super::{CANVAS_MAX, Fault, Pace, Schedule};
 use crate::sample::rng::{self, Stream};
 use crate::sample::{Algorithm, Choice, Kind, Rule, TokenSet};
 
@@ -66,6 +66,8 @@ pub struct Canvas {
     unconditional: Box<[u32]>,
     masks_left: u32,
     blocks: Blocks,
+    /// Most steps of an adaptive pace.
+    steps_max: u32,
     place: Place,
     step: u32,
     stopped: bool,
@@ -78,7 +80,7 @@ pub struct Canvas {
     scratch: Scratch,
 }
 
-/// Where in LLaDA's blocks a run is.
+/// Where in the blocks a run is.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     block: u32,
@@ -111,6 +113,7 @@ impl Canvas {
             unconditional,
             masks_left,
             blocks: Blocks::new(schedule.gen_length(), schedule.block_length(), steps),
+            steps_max: steps.min(masks_left),
             place: Place::default(),
             step: 0,
             stopped: false,
@@ -155,9 +158,10 @@ impl Canvas {
             self.planned = true;
             self.wanted_count = 0;
             if !self.is_done() {
-                match self.schedule.kind() {
-                    Kind::Llada => self.plan_llada(),
-                    Kind::Dream => self.plan_dream(),
+                match (self.schedule.pace(), self.schedule.kind()) {
+                    (Pace::Steps, Kind::Llada) => self.plan_llada(),
+                    (Pace::Steps, Kind::Dream) => self.plan_dream(),
+                    (pace, _) => self.plan_adaptive(pace),
                 }
             }
         }
@@ -172,7 +176,11 @@ impl Canvas {
         self.plan_step();
         debug_assert_eq!(choices.len(), self.wanted_count, "a choice for each wanted position");
         let wanted = &self.wanted[..self.wanted_count];
-        let picked = self.pick.among(wanted, choices, &mut self.scratch);
+        let may_flood = self.schedule.pace().is_adaptive() && self.place.step_in_block == 0;
+        let mut picked = self.pick.among(wanted, choices, &mut self.scratch);
+        if may_flood && is_flood(picked, wanted, choices, &self.ends) {
+            picked = Pick::Best { count: 1 }.among(wanted, choices, &mut self.scratch);
+        }
         let mut count = 0;
         for &index in picked {
             let Wanted { position, .. } = wanted[index as usize];
@@ -199,9 +207,11 @@ impl Canvas {
         }
     }
 
-    /// Whether all steps are done, or everything left of the first end token is committed.
+    /// Whether all steps are done, or everything left of the first end token is committed, or an
+    /// adaptive pace has filled the canvas.
     pub fn is_done(&self) -> bool {
-        self.stopped || self.step >= self.steps_total()
+        let is_full = self.masks_left == 0 && self.schedule.pace().is_adaptive();
+        self.stopped || is_full || self.step >= self.steps_total()
     }
 
     /// Whether the run ended at an end token before all steps were done.
@@ -214,9 +224,13 @@ impl Canvas {
         self.step
     }
 
-    /// Steps of the whole run, unless it stops early.
+    /// Steps of the whole run, unless it stops early; of an adaptive pace the most there can be.
     pub fn steps_total(&self) -> u32 {
-        self.blocks.steps_total()
+        match self.schedule.pace() {
+            Pace::Steps => self.blocks.steps_total(),
+            // No step commits nothing, so none goes on for ever.
+            _ => self.steps_max,
+        }
     }
 
     /// Masks on the whole canvas.
@@ -225,8 +239,7 @@ impl Canvas {
     }
 
     fn plan_llada(&mut self) {
-        let block = self.place.block;
-        let end = self.prompt_len + self.blocks.end(block) as usize;
+        let (block, end) = (self.place.block, self.block_end());
         if self.place.step_in_block == 0 {
             let is_mask = |id: &&u32| **id == self.rule.mask_token;
             self.place.masks = self.ids[..end].iter().filter(is_mask).count() as u32;
@@ -237,6 +250,21 @@ impl Canvas {
         if count > 0 {
             self.want(end, |_| true);
         }
+    }
+
+    fn plan_adaptive(&mut self, pace: Pace) {
+        let algorithm = self.rule.algorithm;
+        self.pick = match pace {
+            Pace::Threshold(threshold) => Pick::Sure { algorithm, threshold },
+            Pace::Factor(factor) => Pick::Within { algorithm, factor },
+            Pace::Steps => unreachable!("a pace of steps has plans of its own"),
+        };
+        self.want(self.block_end(), |_| true);
+    }
+
+    /// Positions left of the current block's end.
+    fn block_end(&self) -> usize {
+        self.prompt_len + self.blocks.end(self.place.block) as usize
     }
 
     fn plan_dream(&mut self) {
@@ -281,7 +309,12 @@ impl Canvas {
         self.planned = false;
         self.step += 1;
         self.place.step_in_block += 1;
-        if self.place.step_in_block >= self.blocks.steps(self.place.block) {
+        if self.schedule.pace().is_adaptive() {
+            while self.masks_left > 0 && !self.ids[..self.block_end()].contains(&self.rule.mask_token)
+            {
+                self.place = Place { block: self.place.block + 1, ..Place::default() };
+            }
+        } else if self.place.step_in_block >= self.blocks.steps(self.place.block) {
             self.place = Place { block: self.place.block + 1, ..Place::default() };
         }
         self.stopped = self.schedule.early_stop() && self.has_ended();
@@ -299,6 +332,14 @@ impl Canvas {
         let first = self.ids.iter().copied().enumerate().find(decisive);
         first.is_some_and(|(_, id)| id != self.rule.mask_token)
     }
+}
+
+/// Whether every candidate would become an end at once. At a block's first step that is an answer
+/// that is over before it began: no model is that sure of it for a good reason, and one that means
+/// it says so again at the next step.
+fn is_flood(picked: &[u32], wanted: &[Wanted], choices: &[Choice], ends: &TokenSet) -> bool {
+    let is_end = |index: &u32| ends.contains(choices[*index as usize].token);
+    picked.len() > 1 && picked.len() == wanted.len() && picked.iter().all(is_end)
 }
 
 /// Positions of the canvas, when prompt and model allow one.

@@ -31,6 +31,13 @@ pub enum Fault {
     },
     /// `alg_temp` with the algorithm that picks positions by chance alone.
     AlgTempWithOrigin,
+    /// Both `threshold` and `factor`.
+    TwoPaces,
+    /// `threshold` or `factor` with what picks positions by chance.
+    PaceByChance {
+        /// The algorithm's or setting's name.
+        other: &'static str,
+    },
     /// A prompt token is not in the vocabulary.
     PromptToken {
         /// Where in the prompt.
@@ -85,6 +92,12 @@ impl fmt::Display for Fault {
             Fault::AlgTempWithOrigin => f.write_str(
                 "alg-temp has no meaning for algorithm origin, which commits positions by chance; \
                  leave it out or use entropy, maskgit_plus or topk_margin",
+            ),
+            Fault::TwoPaces => f.write_str("threshold and factor exclude each other; give one"),
+            Fault::PaceByChance { other } => write!(
+                f,
+                "threshold and factor go by how sure the model is, and {other} picks positions by \
+                 chance; leave one of them out"
             ),
             Fault::PromptToken { position, token, vocab_size } => write!(
                 f,

@@ -1,6 +1,6 @@
 //! Which of a step's candidates commit, given how sure each row is.
 use super::canvas::Wanted;
-use crate::sample::Choice;
+use crate::sample::{Algorithm, Choice};
 use crate::sample::rng::{self, Stream};
 use std::cmp::Ordering;
 
@@ -22,6 +22,20 @@ pub(super) enum Pick {
         seed: u64,
         /// Index of the step.
         step: u32,
+    },
+    /// All that are at least that sure; always the best one.
+    Sure {
+        /// How confidence is measured.
+        algorithm: Algorithm,
+        /// From 0 to 1.
+        threshold: f64,
+    },
+    /// The best n, n the largest with `(n + 1)(1 - certainty of the n-th) <= factor`; at least one.
+    Within {
+        /// How confidence is measured.
+        algorithm: Algorithm,
+        /// Above 0.
+        factor: f64,
     },
 }
 
@@ -61,15 +75,28 @@ impl Pick {
         for ((key, want), choice) in keys.iter_mut().zip(wanted).zip(choices) {
             *key = self.key(want.position, choice.confidence);
         }
-        let (Pick::Best { count } | Pick::Drawn { count, .. }) = self;
-        let count = candidates.min(count as usize);
+        let rank = |&a: &u32, &b: &u32| {
+            let (a, b) = (a as usize, b as usize);
+            larger(keys[a], keys[b])
+                .then(larger(choices[a].confidence, choices[b].confidence))
+                .then(a.cmp(&b))
+        };
+        let count = match self {
+            Pick::Best { count } | Pick::Drawn { count, .. } => candidates.min(count as usize),
+            Pick::Sure { threshold, .. } => {
+                keys.iter().filter(|key| **key >= threshold).count().max(1).min(candidates)
+            }
+            Pick::Within { factor, .. } => {
+                order.sort_unstable_by(rank);
+                let holds = |&(n, index): &(usize, &u32)| {
+                    (n + 1) as f64 * (1.0 - keys[*index as usize]) <= factor
+                };
+                let last = (1..).zip(order.iter()).filter(holds).last();
+                last.map_or(1, |(n, _)| n).min(candidates)
+            }
+        };
         if count < candidates {
-            order.select_nth_unstable_by(count, |&a, &b| {
-                let (a, b) = (a as usize, b as usize);
-                larger(keys[a], keys[b])
-                    .then(larger(choices[a].confidence, choices[b].confidence))
-                    .then(a.cmp(&b))
-            });
+            order.select_nth_unstable_by(count, rank);
         }
         let picked = &mut order[..count];
         picked.sort_unstable();
@@ -82,6 +109,9 @@ impl Pick {
     fn key(self, position: u32, confidence: f64) -> f64 {
         match self {
             Pick::Best { .. } => confidence,
+            Pick::Sure { algorithm, .. } | Pick::Within { algorithm, .. } => {
+                algorithm.certainty(confidence)
+            }
             Pick::Drawn { heat, seed, step, .. } => {
                 let words = rng::draw(seed, step, position, Stream::Position, 0);
                 confidence / heat + rng::gumbel(rng::fraction_bits(words[0], words[1]))
@@ -126,6 +156,51 @@ mod tests {
         assert_eq!(among(Pick::Best { count: 1 }, &[0.0, -0.0]), [0]);
         assert_eq!(among(Pick::Best { count: 1 }, &[f64::NEG_INFINITY, -5.0]), [1]);
         assert_eq!(among(Pick::Best { count: 2 }, &[f64::NEG_INFINITY; 3]), [0, 1]);
+    }
+
+    const MARGIN: Algorithm = Algorithm::TopkMargin;
+
+    #[test]
+    fn a_threshold_takes_all_that_reach_it_and_always_one() {
+        let sure = |threshold, confidences: &[f64]| {
+            among(Pick::Sure { algorithm: MARGIN, threshold }, confidences)
+        };
+        assert_eq!(sure(0.9, &[0.95, 0.2, 0.9, 0.89]), [0, 2]);
+        assert_eq!(sure(0.9, &[0.1, 0.3, 0.2]), [1]);
+        assert_eq!(sure(0.9, &[0.3, 0.3, 0.2]), [0]);
+        assert_eq!(sure(1.0, &[1.0, 1.0]), [0, 1]);
+        assert_eq!(sure(0.9, &[0.5]), [0]);
+        assert_eq!(sure(0.9, &[f64::NEG_INFINITY; 2]), [0]);
+        assert!(sure(0.9, &[]).is_empty());
+    }
+
+    #[test]
+    fn a_factor_takes_the_longest_run_that_holds() {
+        let within = |factor, confidences: &[f64]| {
+            among(Pick::Within { algorithm: MARGIN, factor }, confidences)
+        };
+        // (n + 1)(1 - c_n) of the sorted ones: 0.2, 0.6, 1.6, 4.5.
+        let confidences = [0.6, 0.9, 0.1, 0.8];
+        assert_eq!(within(0.1, &confidences), [1]);
+        assert_eq!(within(0.5, &confidences), [1]);
+        assert_eq!(within(0.61, &confidences), [1, 3]);
+        assert_eq!(within(1.61, &confidences), [0, 1, 3]);
+        assert_eq!(within(5.0, &confidences), [0, 1, 2, 3]);
+        // Of equals the lower position.
+        assert_eq!(within(0.5, &[0.7, 0.7]), [0]);
+        assert_eq!(within(1e-9, &[1.0, 1.0, 1.0]), [0, 1, 2]);
+        assert_eq!(within(1.0, &[f64::NEG_INFINITY; 3]), [0]);
+        assert!(within(1.0, &[]).is_empty());
+    }
+
+    #[test]
+    fn entropies_count_as_probabilities() {
+        let certainties = [0.95_f64, 0.5, 0.9];
+        let entropies = certainties.map(f64::ln);
+        let pick = Pick::Sure { algorithm: Algorithm::Entropy, threshold: 0.89 };
+        assert_eq!(among(pick, &entropies), [0, 2]);
+        let pick = Pick::Within { algorithm: Algorithm::Entropy, factor: 0.31 };
+        assert_eq!(among(pick, &entropies), [0, 2]);
     }
 
     /// Draws two of four without replacement many times; the probability of each pair follows from

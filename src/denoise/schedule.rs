@@ -13,17 +13,47 @@ pub const TEMPERATURE_MAX: f64 = 1e6;
 /// Strongest guidance. Twenty times what anyone uses; keeps guided logits finite.
 pub const CFG_SCALE_MAX: f64 = 100.0;
 
+/// Highest factor: every position commits at once far below it, since (n + 1)(1 - c) is at most the
+/// canvas's length and one.
+pub const FACTOR_MAX: f64 = 1e7;
+/// Positions a block where nobody says.
+const BLOCK_LENGTH: u32 = 32;
+
+/// How many of a step's candidates commit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pace {
+    /// The kind's own loop: shares of the steps asked for, whatever the confidence.
+    Steps,
+    /// All whose certainty is at least this; always the surest one.
+    Threshold(f64),
+    /// As many of the surest as keep `(n + 1)(1 - certainty of the n-th)` within this; always one
+    /// (Wu et al., "Fast-dLLM", 2025).
+    Factor(f64),
+}
+
+impl Pace {
+    /// Whether the confidence says how many commit.
+    pub fn is_adaptive(self) -> bool {
+        self != Pace::Steps
+    }
+}
+
 /// What a caller asks for. `None` takes the default of the model's kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// Positions to generate after the prompt; 0 only fills the prompt's holes.
     pub gen_length: u32,
     /// Steps in all; raised to one a block where there are fewer. Default: `gen_length`, or the
-    /// number of holes when that is 0.
+    /// number of holes when that is 0. With a threshold or a factor: the most steps, after which
+    /// masks may remain.
     pub steps: Option<u32>,
-    /// LLaDA: positions a block; more than `gen_length` counts as `gen_length`. Default 32. Dream's
-    /// plain loop has no blocks and takes no notice.
+    /// Positions a block; more than `gen_length` counts as `gen_length`. Default 32. Dream's plain
+    /// loop has no blocks and takes no notice.
     pub block_length: Option<u32>,
+    /// Commit every position of the block whose certainty, from 0 to 1, is at least this.
+    pub threshold: Option<f64>,
+    /// Commit as many of a block's positions as keep `(n + 1)(1 - certainty)` within this.
+    pub factor: Option<f64>,
     /// Default: `low_confidence` (LLaDA), `entropy` (Dream).
     pub algorithm: Option<Algorithm>,
     /// Default: 0 (LLaDA), 0.2 (Dream).
@@ -54,6 +84,8 @@ impl Default for Settings {
             gen_length: 128,
             steps: None,
             block_length: None,
+            threshold: None,
+            factor: None,
             algorithm: None,
             temperature: None,
             top_p: None,
@@ -76,6 +108,7 @@ pub struct Schedule {
     gen_length: u32,
     steps: Option<u32>,
     block_length: u32,
+    pace: Pace,
     algorithm: Algorithm,
     temperature: f64,
     top_p: f64,
@@ -97,6 +130,7 @@ impl Schedule {
     pub fn new(kind: Kind, settings: &Settings) -> Result<Schedule, Fault> {
         let schedule = complete(kind, settings);
         check_counts(settings)?;
+        check_pace(settings)?;
         check_numbers(&schedule)?;
         check_kind(&schedule)?;
         Ok(schedule)
@@ -112,7 +146,8 @@ impl Schedule {
         self.gen_length
     }
 
-    /// Steps asked for. `None`: as many as a prompt without a generated part has holes.
+    /// Steps asked for. `None`: as many as there are masks where the pace is adaptive, or as a
+    /// prompt without a generated part has holes.
     pub fn steps(&self) -> Option<u32> {
         self.steps
     }
@@ -124,18 +159,24 @@ impl Schedule {
         Blocks::new(self.gen_length, self.block_length, steps).steps_total()
     }
 
-    /// Positions a block, `gen_length` at most (1 when that is 0). Dream: `gen_length`.
+    /// Positions a block, `gen_length` at most (1 when that is 0). Dream's plain loop: `gen_length`.
     pub fn block_length(&self) -> u32 {
         self.block_length
     }
 
+    /// How many candidates commit.
+    pub fn pace(&self) -> Pace {
+        self.pace
+    }
+
+    /// Whether the canvas is filled block by block.
+    pub fn has_blocks(&self) -> bool {
+        self.kind == Kind::Llada || self.pace.is_adaptive()
+    }
+
     /// The most positions that want a token at one step, when the prompt has `holes` masks.
     pub fn wanted_max(&self, holes: usize) -> usize {
-        let generated = match self.kind {
-            Kind::Llada => self.block_length.min(self.gen_length),
-            Kind::Dream => self.gen_length,
-        };
-        holes + generated as usize
+        holes + self.block_length.min(self.gen_length) as usize
     }
 
     /// How confidence is measured.
@@ -215,21 +256,28 @@ impl Schedule {
 }
 
 fn complete(kind: Kind, given: &Settings) -> Schedule {
-    let (temperature, top_p, block_length) = match kind {
-        Kind::Llada => (0.0, 1.0, 32),
+    let (temperature, top_p) = match kind {
+        Kind::Llada => (0.0, 1.0),
         // Greedy Dream-Instruct loses half its accuracy.
-        Kind::Dream => (0.2, 0.95, given.gen_length),
+        Kind::Dream => (0.2, 0.95),
+    };
+    let pace = match (given.threshold, given.factor) {
+        (Some(threshold), _) => Pace::Threshold(threshold),
+        (None, Some(factor)) => Pace::Factor(factor),
+        (None, None) => Pace::Steps,
     };
     let block_length = match kind {
-        Kind::Llada => given.block_length.unwrap_or(block_length),
-        Kind::Dream => block_length,
+        Kind::Dream if !pace.is_adaptive() => given.gen_length,
+        _ => given.block_length.unwrap_or(BLOCK_LENGTH),
     };
+    let plain_steps = (given.gen_length > 0 && !pace.is_adaptive()).then_some(given.gen_length);
     // A temperature of the caller's own is not meant to be narrowed by our default.
     let top_p = if given.temperature.is_some() { 1.0 } else { top_p };
     Schedule {
         kind,
         gen_length: given.gen_length,
-        steps: given.steps.or((given.gen_length > 0).then_some(given.gen_length)),
+        steps: given.steps.or(plain_steps),
+        pace,
         block_length: block_length.min(given.gen_length).max(1),
         algorithm: given.algorithm.unwrap_or(kind.algorithms()[0]),
         temperature: given.temperature.unwrap_or(temperature),
@@ -256,6 +304,20 @@ fn check_counts(given: &Settings) -> Result<(), Fault> {
     whole("max-tokens", given.gen_length, 0, CANVAS_MAX, "at most 1048576")?;
     whole("steps", given.steps.unwrap_or(1), 1, STEPS_MAX, "from 1 to 1048576")?;
     whole("block-length", given.block_length.unwrap_or(1), 1, u32::MAX, "at least 1")
+}
+
+fn check_pace(given: &Settings) -> Result<(), Fault> {
+    if given.threshold.is_some() && given.factor.is_some() {
+        return Err(Fault::TwoPaces);
+    }
+    let real = |setting, value: Option<f64>, most: f64, allowed| match value {
+        Some(value) if !(value > 0.0 && value <= most) => {
+            Err(Fault::OutOfRange { setting, value, allowed })
+        }
+        _ => Ok(()),
+    };
+    real("threshold", given.threshold, 1.0, "above 0 and at most 1")?;
+    real("factor", given.factor, FACTOR_MAX, "above 0 and at most 10000000")
 }
 
 fn check_numbers(schedule: &Schedule) -> Result<(), Fault> {
@@ -296,6 +358,13 @@ fn check_kind(schedule: &Schedule) -> Result<(), Fault> {
     }
     if algorithm == Algorithm::Origin && schedule.alg_temp > 0.0 {
         return Err(Fault::AlgTempWithOrigin);
+    }
+    if schedule.pace.is_adaptive() {
+        let by_chance = [Algorithm::Random, Algorithm::Origin].contains(&algorithm);
+        if by_chance || schedule.alg_temp > 0.0 {
+            let other = if by_chance { algorithm.name() } else { "alg-temp" };
+            return Err(Fault::PaceByChance { other });
+        }
     }
     Ok(())
 }

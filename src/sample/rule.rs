@@ -82,6 +82,16 @@ impl Algorithm {
         }
     }
 
+    /// A confidence of this algorithm on a scale from 0 to 1 that is 1 for a row that leaves no
+    /// doubt: probabilities and their margin as they are, of an entropy its exponential, the
+    /// probability of each of so many equally likely tokens.
+    pub fn certainty(self, confidence: f64) -> f64 {
+        match self {
+            Algorithm::Entropy => libm::exp(confidence),
+            _ => confidence,
+        }
+    }
+
     /// The loop that this algorithm belongs to.
     pub fn kind(self) -> Kind {
         match self {

@@ -1,0 +1,187 @@
+//! Threshold and factor, from confidences made by hand.
+use dllm_rt::denoise::{Canvas, Fault, ModelFacts, Schedule, Settings};
+use dllm_rt::sample::{Algorithm, Choice, Kind};
+
+const MASK: u32 = 9;
+const END: u32 = 7;
+const TURN: u32 = 8;
+/// Prompt of most cases.
+const PROMPT: [u32; 2] = [1, 2];
+
+fn facts(kind: Kind) -> ModelFacts {
+    ModelFacts {
+        mask_token: MASK,
+        vocab_size: 10,
+        shift_logits: kind == Kind::Dream,
+        end_of_text: vec![END],
+        end_of_turn: vec![TURN],
+    }
+}
+
+fn canvas_on(kind: Kind, prompt: &[u32], settings: &Settings) -> Canvas {
+    let schedule = Schedule::new(kind, settings).unwrap();
+    Canvas::new(prompt, &schedule, &facts(kind)).unwrap()
+}
+
+/// Eight positions in blocks of four.
+fn canvas(settings: Settings) -> Canvas {
+    let settings = Settings { gen_length: 8, block_length: Some(4), ..settings };
+    canvas_on(Kind::Llada, &PROMPT, &settings)
+}
+
+fn threshold(tau: f64) -> Settings {
+    Settings { threshold: Some(tau), ..Settings::default() }
+}
+
+/// Ends the step with these confidences and tokens; the positions that committed.
+fn commit(canvas: &mut Canvas, choices: &[(f64, u32)]) -> Vec<u32> {
+    assert_eq!(canvas.plan_step().len(), choices.len());
+    let choice = |&(confidence, token): &(f64, u32)| Choice { confidence, token, pad: 0 };
+    let choices: Vec<Choice> = choices.iter().map(choice).collect();
+    canvas.commit(&choices).committed.iter().map(|c| c.position).collect()
+}
+
+fn wanted(canvas: &mut Canvas) -> Vec<(u32, u32)> {
+    canvas.plan_step().iter().map(|w| (w.position, w.row)).collect()
+}
+
+#[test]
+fn all_that_reach_the_threshold_commit_and_the_next_block_follows_a_full_one() {
+    let mut canvas = canvas(threshold(0.9));
+    assert_eq!(commit(&mut canvas, &[(0.95, 3), (0.5, 3), (0.9, 4), (0.2, 3)]), [2, 4]);
+    assert_eq!(wanted(&mut canvas), [(3, 3), (5, 5)]);
+    assert_eq!(commit(&mut canvas, &[(0.91, 3), (0.92, 3)]), [3, 5]);
+    assert_eq!(wanted(&mut canvas).len(), 4);
+    assert_eq!(commit(&mut canvas, &[(0.9, 3); 4]), [6, 7, 8, 9]);
+    assert!(canvas.is_done() && !canvas.has_stopped_early());
+    assert_eq!((canvas.step_index(), canvas.masks_left()), (3, 0));
+}
+
+#[test]
+fn below_the_threshold_the_best_one_commits_and_of_equals_the_lower_position() {
+    let mut canvas = canvas(threshold(0.9));
+    assert_eq!(commit(&mut canvas, &[(0.1, 3), (0.3, 3), (0.3, 4), (0.2, 3)]), [3]);
+    assert_eq!(commit(&mut canvas, &[(0.1, 3), (0.1, 4), (0.1, 3)]), [2]);
+    // One that reaches it takes none of the others along.
+    assert_eq!(commit(&mut canvas, &[(0.95, 4), (0.89, 3)]), [4]);
+    // One mask left.
+    assert_eq!(commit(&mut canvas, &[(f64::NEG_INFINITY, 4)]), [5]);
+    assert_eq!(wanted(&mut canvas).first(), Some(&(6, 6)));
+}
+
+#[test]
+fn a_factor_commits_the_longest_run_that_holds() {
+    let mut canvas = canvas(Settings { factor: Some(1.0), ..Settings::default() });
+    // (n + 1)(1 - c): 0.1, 0.6, 1.2, 4.5.
+    assert_eq!(commit(&mut canvas, &[(0.7, 3), (0.95, 3), (0.1, 4), (0.8, 3)]), [3, 5]);
+    assert_eq!(commit(&mut canvas, &[(0.1, 3), (0.1, 3)]), [2]);
+    assert_eq!(commit(&mut canvas, &[(0.1, 3)]), [4]);
+}
+
+#[test]
+fn a_block_of_nothing_but_ends_is_refused_once() {
+    let mut canvas = canvas(threshold(0.9));
+    let flood = [(0.99, END), (0.999, TURN), (0.99, END), (0.99, END)];
+    assert_eq!(commit(&mut canvas, &flood), [3]);
+    // A model that means it says so again; then nothing is left of the first end.
+    assert_eq!(commit(&mut canvas, &[(0.99, END); 3]), [2, 4, 5]);
+    assert!(canvas.is_done() && canvas.has_stopped_early());
+
+    // With one other token, or with one position, it is no flood.
+    let mut canvas = self::canvas(threshold(0.9));
+    let answer = [(0.99, 3), (0.99, TURN), (0.99, END), (0.99, END)];
+    assert_eq!(commit(&mut canvas, &answer), [2, 3, 4, 5]);
+    assert!(canvas.has_stopped_early());
+    // Nor where the block has something in it, or not all would commit.
+    let mut canvas = self::canvas(threshold(0.9));
+    let some = [(0.99, END), (0.5, END), (0.99, END), (0.99, END)];
+    assert_eq!(commit(&mut canvas, &some), [2, 4, 5]);
+}
+
+#[test]
+fn a_factor_refuses_a_flood_too() {
+    let mut canvas = canvas(Settings { factor: Some(100.0), ..Settings::default() });
+    assert_eq!(commit(&mut canvas, &[(0.5, END), (0.6, END), (0.5, END), (0.5, END)]), [3]);
+}
+
+#[test]
+fn a_mask_as_choice_is_never_committed_and_ends_nothing_for_ever() {
+    let mut canvas = canvas(threshold(0.5));
+    assert_eq!(commit(&mut canvas, &[(0.9, MASK), (0.9, 3), (0.9, MASK), (0.9, 3)]), [3, 5]);
+    let mut steps = 1;
+    while !canvas.is_done() {
+        let choices = vec![(0.9, MASK); canvas.plan_step().len()];
+        assert!(commit(&mut canvas, &choices).is_empty());
+        steps += 1;
+    }
+    assert_eq!((steps, canvas.masks_left()), (8, 6));
+}
+
+#[test]
+fn a_hole_left_of_the_block_is_filled_with_it() {
+    let settings = Settings { gen_length: 4, block_length: Some(2), ..threshold(0.9) };
+    let mut canvas = canvas_on(Kind::Llada, &[1, MASK, 2], &settings);
+    assert_eq!(wanted(&mut canvas), [(1, 1), (3, 3), (4, 4)]);
+    assert_eq!(commit(&mut canvas, &[(0.2, 3), (0.95, 3), (0.99, 3)]), [3, 4]);
+    // The block is full but for the hole, which comes before the next one.
+    assert_eq!(wanted(&mut canvas), [(1, 1)]);
+    assert_eq!(commit(&mut canvas, &[(0.2, 3)]), [1]);
+    assert_eq!(wanted(&mut canvas), [(5, 5), (6, 6)]);
+}
+
+#[test]
+fn holes_alone_are_one_block() {
+    let settings = Settings { gen_length: 0, ..threshold(0.9) };
+    let mut canvas = canvas_on(Kind::Llada, &[MASK, 1, MASK, MASK], &settings);
+    assert_eq!(canvas.steps_total(), 3);
+    assert_eq!(commit(&mut canvas, &[(0.95, 3), (0.1, 3), (0.95, 4)]), [0, 3]);
+    assert_eq!(commit(&mut canvas, &[(0.1, 3)]), [2]);
+    assert!(canvas.is_done());
+}
+
+#[test]
+fn dream_has_blocks_and_reads_the_row_before() {
+    let settings = Settings {
+        gen_length: 6,
+        block_length: Some(3),
+        algorithm: Some(Algorithm::Entropy),
+        ..threshold(0.9)
+    };
+    let mut canvas = canvas_on(Kind::Dream, &PROMPT, &settings);
+    assert_eq!(wanted(&mut canvas), [(2, 1), (3, 2), (4, 3)]);
+    // exp of the entropy: 0.951, 0.607, 0.9048.
+    assert_eq!(commit(&mut canvas, &[(-0.05, 3), (-0.5, 3), (-0.1, 4)]), [2, 4]);
+    assert_eq!(commit(&mut canvas, &[(-3.0, 3)]), [3]);
+    assert_eq!(wanted(&mut canvas), [(5, 4), (6, 5), (7, 6)]);
+    // The first position of all has its own row.
+    let mut first = canvas_on(Kind::Dream, &[], &settings);
+    assert_eq!(wanted(&mut first), [(0, 0), (1, 0), (2, 1)]);
+}
+
+#[test]
+fn steps_are_the_most_there_are() {
+    let mut canvas = canvas(Settings { steps: Some(2), ..threshold(0.9) });
+    assert_eq!(canvas.steps_total(), 2);
+    commit(&mut canvas, &[(0.1, 3); 4]);
+    assert!(!canvas.is_done());
+    commit(&mut canvas, &[(0.1, 3); 3]);
+    assert!(canvas.is_done() && !canvas.has_stopped_early());
+    assert_eq!(canvas.masks_left(), 6);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let refused = |kind, settings: Settings| Schedule::new(kind, &settings).unwrap_err();
+    let both = Settings { factor: Some(1.0), ..threshold(0.9) };
+    assert_eq!(refused(Kind::Llada, both), Fault::TwoPaces);
+    for tau in [0.0, -0.1, 1.1, f64::NAN, f64::INFINITY] {
+        let fault = refused(Kind::Llada, threshold(tau));
+        assert!(matches!(fault, Fault::OutOfRange { setting: "threshold", .. }), "{fault:?}");
+        let factor = Settings { factor: Some(tau.min(0.0)), ..Settings::default() };
+        assert!(Schedule::new(Kind::Llada, &factor).is_err(), "{tau}");
+    }
+    let random = Settings { algorithm: Some(Algorithm::Random), ..threshold(0.9) };
+    assert_eq!(refused(Kind::Llada, random), Fault::PaceByChance { other: "random" });
+    let drawn = Settings { alg_temp: Some(0.5), ..threshold(0.9) };
+    assert_eq!(refused(Kind::Dream, drawn), Fault::PaceByChance { other: "alg-temp" });
+}
