@@ -173,6 +173,7 @@ impl Canvas {
     /// A position without a choice, or whose choice is the mask token or no token at all, keeps its
     /// mask. Once the run is done nothing happens.
     pub fn commit(&mut self, choices: &[Choice]) -> Progress<'_> {
+        let was_done = self.is_done();
         self.plan_step();
         debug_assert_eq!(choices.len(), self.wanted_count, "a choice for each wanted position");
         let wanted = &self.wanted[..self.wanted_count];
@@ -198,7 +199,9 @@ impl Canvas {
         }
         self.masks_left -= count as u32;
         let step = self.step;
-        self.advance();
+        if !was_done {
+            self.advance();
+        }
         Progress {
             step,
             committed: &self.committed[..count],
@@ -301,11 +304,8 @@ impl Canvas {
         }
     }
 
-    /// Goes on to the next step, unless the run is done.
+    /// Goes on to the next step of a run that is not done.
     fn advance(&mut self) {
-        if self.is_done() {
-            return;
-        }
         self.planned = false;
         self.step += 1;
         self.place.step_in_block += 1;
