@@ -46,6 +46,8 @@ pub struct Engine {
     counting: bool,
     canary: bool,
     full_logits: bool,
+    /// The canvas whose keys and values the arena holds.
+    kept_of: Option<u64>,
 }
 
 impl Engine {
@@ -102,6 +104,7 @@ impl Engine {
             counting: false,
             canary: false,
             full_logits: false,
+            kept_of: None,
         })
     }
 

@@ -50,6 +50,10 @@ pub enum Error {
     GuidanceNotPlanned,
     /// A pass or a request that needs whole rows of logits, for which the limits leave no room.
     LogitsNotPlanned,
+    /// A request with a cache, for which the limits leave no room.
+    CacheNotPlanned,
+    /// The logits of every position, from a pass that computes some rows alone.
+    FullLogitsWithCache,
     /// A token beyond the vocabulary.
     Token {
         /// Where.
@@ -106,6 +110,16 @@ impl fmt::Display for Error {
                 f,
                 "whole rows of logits are needed, which were not planned: allow for them in the \
                  limits (`logits`)"
+            ),
+            Error::CacheNotPlanned => write!(
+                f,
+                "keys and values are to be kept, which was not planned: allow for them in the \
+                 limits (`cache`)"
+            ),
+            Error::FullLogitsWithCache => write!(
+                f,
+                "the logits of every position need passes over every row, which a cache avoids: \
+                 leave one of the two out"
             ),
             Error::Token { position, token, vocab } => {
                 write!(f, "token {token} at position {position}: the vocabulary has {vocab} tokens")

@@ -41,6 +41,9 @@ pub struct Limits {
     pub logits: bool,
     /// Whether classifier-free guidance may be used: a second set of logits. Implies `logits`.
     pub guidance: bool,
+    /// Whether keys and values may be kept from pass to pass: as many of them as there are layers,
+    /// where passes that compute every row share one set.
+    pub cache: bool,
     /// Worker threads, the caller's included.
     pub threads: usize,
 }

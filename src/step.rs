@@ -20,8 +20,12 @@ use dllm_cpu::{FloatEnv, Kernels};
 /// What a pass is told, the same for all workers.
 #[derive(Clone, Copy, Debug)]
 pub struct Job {
-    /// Rows of the canvas.
+    /// Rows of the canvas that are computed, one after the other.
     pub rows: usize,
+    /// Position of the first of them.
+    pub first: usize,
+    /// Rows of the whole canvas, whose keys and values all queries see.
+    pub keys: usize,
     /// Rows whose logits are wanted.
     pub wanted: usize,
     /// The first of them that become choices.
@@ -84,7 +88,7 @@ impl Program {
         };
         match &op.kind {
             OpKind::Embed { span, matrix, ids, x } => {
-                rows::embed(self, phase, rows, *span, *matrix, (*ids, *x));
+                rows::embed(self, phase, (job.first, rows), (*span, *matrix), (*ids, *x));
             }
             OpKind::Norm { weight, from, to } => {
                 rows::norm(self, phase, rows, *weight, *from, to);
@@ -96,7 +100,7 @@ impl Program {
                 rows::gather(self, phase, rows, *from, *wanted, *to);
             }
             OpKind::Project { x, parts, add } => {
-                project::project(self, phase, rows, x, parts, *add);
+                project::project(self, phase, (job.first, rows), x, parts, *add);
             }
             OpKind::GateUp { x, gate, up, out } => {
                 project::gate_up(self, phase, rows, x, (gate, up), *out);
@@ -112,7 +116,7 @@ impl Program {
                 }
             }
             OpKind::RopeKeys { k, rows: key_rows } => {
-                attention::rope_keys(self, phase, rows, *k, *key_rows);
+                attention::rope_keys(self, phase, job.first..job.first + rows, *k, *key_rows);
             }
             OpKind::Attend { q, k, v, rows: key_rows, blocks, out, wanted } => {
                 let inputs = attention::Inputs {
@@ -120,7 +124,8 @@ impl Program {
                     k: phase.read(*k),
                     v: phase.read(*v),
                     key_rows: *key_rows,
-                    keys: job.rows,
+                    first: job.first,
+                    keys: job.keys,
                     wanted: wanted.map(|slot| phase.read(slot)),
                 };
                 attention::attend(self, phase, rows, &inputs, *blocks, *out);

@@ -64,7 +64,8 @@ fn model(config: Config, types: impl Fn(&Config, usize) -> [Dtype; 2]) -> Model 
 #[test]
 fn an_8b_model_stays_within_its_memory() {
     let model = llada_8b();
-    let limits = Limits { rows: 512, wanted: 32, logits: true, guidance: false, threads: 8 };
+    let limits =
+        Limits { rows: 512, wanted: 32, logits: true, guidance: false, cache: false, threads: 8 };
     let plan = Plan::new(&model, limits).unwrap();
     let file_bytes: usize = plan.weights.iter().map(|w| file_bytes(&w.kind)).sum();
     let ratio = plan.total_bytes as f64 / file_bytes as f64;
@@ -87,7 +88,8 @@ fn file_bytes(kind: &plan::WeightKind) -> usize {
 #[test]
 fn limits_out_of_range_are_named() {
     let model = llada_8b();
-    let good = Limits { rows: 64, wanted: 8, logits: true, guidance: false, threads: 2 };
+    let good =
+        Limits { rows: 64, wanted: 8, logits: true, guidance: false, cache: false, threads: 2 };
     for (limits, name) in [
         (Limits { rows: 0, ..good }, "rows"),
         (Limits { rows: ROWS_MAX + 1, ..good }, "rows"),
@@ -104,7 +106,7 @@ fn limits_out_of_range_are_named() {
 fn only_the_last_layer_narrows_to_the_wanted_rows() {
     let plan = Plan::new(
         &llada_8b(),
-        Limits { rows: 64, wanted: 8, logits: true, guidance: true, threads: 2 },
+        Limits { rows: 64, wanted: 8, logits: true, guidance: true, cache: false, threads: 2 },
     );
     let plan = plan.unwrap();
     let gathers: Vec<_> = plan
@@ -121,7 +123,8 @@ fn only_the_last_layer_narrows_to_the_wanted_rows() {
 
 #[test]
 fn the_guides_logits_outlive_the_second_pass() {
-    let limits = Limits { rows: 512, wanted: 32, logits: true, guidance: true, threads: 2 };
+    let limits =
+        Limits { rows: 512, wanted: 32, logits: true, guidance: true, cache: false, threads: 2 };
     let plan = Plan::new(&llada_8b(), limits).unwrap();
     let guide = plan.buffers.iter().find(|b| b.name == "logits.guide").unwrap();
     for buffer in plan.buffers.iter().filter(|b| b.name != guide.name) {
@@ -133,7 +136,8 @@ fn the_guides_logits_outlive_the_second_pass() {
 fn a_canvas_of_any_length_runs_and_longer_ones_are_refused() {
     let file = models::open(models::DREAM);
     for rows in [1, 2, 15, 16, 17, 31, 32, 33, 63] {
-        let limits = Limits { rows, wanted: rows, logits: true, guidance: false, threads: 2 };
+        let limits =
+            Limits { rows, wanted: rows, logits: true, guidance: false, cache: false, threads: 2 };
         let options = Options { lock: Lock::Off, ..Options::default() };
         let mut engine = Engine::load(&file, limits, &options, &mut |_, _| ()).unwrap();
         let ids: Vec<u32> = (0..rows as u32).collect();
@@ -182,7 +186,7 @@ proptest! {
             shift_logits: true,
         };
         let model = model(config, |_, _| [types[0], types[1]]);
-        let limits = Limits { rows, wanted, logits, guidance, threads };
+        let limits = Limits { rows, wanted, logits, guidance, cache: false, threads };
         let plan = Plan::new(&model, limits).unwrap();
         let options = dllm_arena::Options { huge_pages: false, lock: Lock::Off };
         let region = Region::reserve(plan.total_bytes, &options).unwrap();

@@ -26,7 +26,8 @@ fn bytes(recipe: Recipe) -> Vec<u8> {
 }
 
 fn engine(gguf: &Gguf) -> Engine {
-    let limits = Limits { rows: 40, wanted: 40, guidance: false, logits: true, threads: 2 };
+    let limits =
+        Limits { rows: 40, wanted: 40, guidance: false, logits: true, cache: false, threads: 2 };
     Engine::load(gguf, limits, &Options::default(), &mut |_, _| ()).unwrap()
 }
 

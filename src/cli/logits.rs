@@ -60,6 +60,7 @@ pub fn run(command: &Logits) -> Result<End, Failure> {
         wanted: wanted.len(),
         logits: true,
         guidance: false,
+        cache: false,
         threads: flags.threads(),
     };
     let mut engine = session::load(&gguf, limits, &options, &flags)?;

@@ -95,6 +95,7 @@ fn limits(command: &PlanCommand, config: &Config) -> Result<Limits, Failure> {
         wanted: command.wanted.unwrap_or_else(|| schedule.wanted_max(0).max(1)),
         logits: command.logits || schedule.needs_logits(),
         guidance: command.guidance,
+        cache: false,
         threads: command.threads.unwrap_or_else(cpus::physical_count),
     })
 }

@@ -1,9 +1,11 @@
 //! The token ids of a request while its masks are being filled.
 use super::pick::{Pick, Scratch, touched};
 use super::shares::{self, Blocks};
-use super::{CANVAS_MAX, Fault, Pace, Schedule};
+use super::{CANVAS_MAX, Cache, Fault, Pace, Schedule};
 use crate::sample::rng::{self, Stream};
 use crate::sample::{Algorithm, Choice, Kind, Rule, TokenSet};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What a canvas must know of the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,13 +73,36 @@ pub struct Canvas {
     place: Place,
     step: u32,
     stopped: bool,
+    /// Passes since the last one that computed every row; `None`: there was none in this block.
+    since_whole: Option<u32>,
+    /// Tells this canvas from others, so that nobody's keys are taken for its own.
+    serial: Serial,
     /// Whether `wanted` and `pick` are those of the current step.
     planned: bool,
     pick: Pick,
     wanted: Box<[Wanted]>,
     wanted_count: usize,
     committed: Box<[Committed]>,
+    /// How many the last pass gave.
+    committed_count: usize,
     scratch: Scratch,
+}
+
+/// A number that is given once in a process. A clone is another canvas.
+#[derive(Debug)]
+struct Serial(u64);
+
+impl Default for Serial {
+    fn default() -> Serial {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Serial(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+impl Clone for Serial {
+    fn clone(&self) -> Serial {
+        Serial::default()
+    }
 }
 
 /// Where in the blocks a run is.
@@ -117,11 +142,14 @@ impl Canvas {
             place: Place::default(),
             step: 0,
             stopped: false,
+            since_whole: None,
+            serial: Serial::default(),
             planned: false,
             pick: Pick::Best { count: 0 },
             wanted: touched(Wanted::default(), masks_left as usize),
             wanted_count: 0,
             committed: touched(Committed::default(), masks_left as usize),
+            committed_count: 0,
             scratch: Scratch::new(masks_left as usize),
             schedule: schedule.clone(),
         })
@@ -168,6 +196,37 @@ impl Canvas {
         &self.wanted[..self.wanted_count]
     }
 
+    /// The rows that this step's pass must compute: all of them, or with a cache those from the
+    /// block on (and from any hole left of it, and the row that predicts its first mask), up to
+    /// the block's end where what lies right of it is kept too.
+    pub fn rows(&mut self) -> Range<usize> {
+        self.plan_step();
+        let all = 0..self.ids.len();
+        let cache = self.schedule.cache();
+        let Some(first) = self.wanted[..self.wanted_count].first() else { return all };
+        if cache == Cache::None || self.is_whole_due() {
+            return all;
+        }
+        let block = self.prompt_len + self.blocks.start(self.place.block) as usize;
+        // What has changed since the last pass has keys that no pass has computed.
+        let changed = self.committed[..self.committed_count].first();
+        let changed = changed.map_or(block, |committed| committed.position as usize);
+        let start = block.min(first.row as usize).min(changed);
+        let end = if cache == Cache::Dual { self.block_end() } else { all.end };
+        start..end
+    }
+
+    /// Whether the keys and values of every row must be computed anew.
+    fn is_whole_due(&self) -> bool {
+        let limit = self.schedule.refresh().unwrap_or(u32::MAX);
+        self.since_whole.is_none_or(|passes| passes >= limit)
+    }
+
+    /// A number that no other canvas has.
+    pub fn serial(&self) -> u64 {
+        self.serial.0
+    }
+
     /// Ends the step: commits the best of `choices`, one for each wanted position in that order.
     ///
     /// A position without a choice, or whose choice is the mask token or no token at all, keeps its
@@ -198,6 +257,11 @@ impl Canvas {
             count += 1;
         }
         self.masks_left -= count as u32;
+        if self.wanted_count > 0 {
+            self.committed_count = count;
+            let passes = if self.is_whole_due() { 0 } else { self.since_whole.unwrap_or(0) };
+            self.since_whole = Some(passes.saturating_add(1));
+        }
         let step = self.step;
         if !was_done {
             self.advance();
@@ -310,18 +374,24 @@ impl Canvas {
         self.step += 1;
         self.place.step_in_block += 1;
         if self.schedule.pace().is_adaptive() {
-            while self.masks_left > 0 && !self.ids[..self.block_end()].contains(&self.rule.mask_token)
+            while self.masks_left > 0
+                && !self.ids[..self.block_end()].contains(&self.rule.mask_token)
             {
-                self.place = Place { block: self.place.block + 1, ..Place::default() };
+                self.next_block();
             }
         } else if self.place.step_in_block >= self.blocks.steps(self.place.block) {
-            self.place = Place { block: self.place.block + 1, ..Place::default() };
+            self.next_block();
         }
         self.stopped = self.schedule.early_stop() && self.has_ended();
         if self.is_done() {
             self.planned = true;
             self.wanted_count = 0;
         }
+    }
+
+    fn next_block(&mut self) {
+        self.place = Place { block: self.place.block + 1, ..Place::default() };
+        self.since_whole = None;
     }
 
     /// Whether an end token of the generated part comes before every mask.

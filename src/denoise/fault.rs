@@ -38,6 +38,10 @@ pub enum Fault {
         /// The algorithm's or setting's name.
         other: &'static str,
     },
+    /// `refresh` without a cache.
+    RefreshWithoutCache,
+    /// A cache under classifier-free guidance, whose second pass has other keys.
+    CacheWithGuidance,
     /// A prompt token is not in the vocabulary.
     PromptToken {
         /// Where in the prompt.
@@ -98,6 +102,13 @@ impl fmt::Display for Fault {
                 f,
                 "threshold and factor go by how sure the model is, and {other} picks positions by \
                  chance; leave one of them out"
+            ),
+            Fault::RefreshWithoutCache => {
+                f.write_str("refresh says how long a cache is kept; give --cache prefix or dual")
+            }
+            Fault::CacheWithGuidance => f.write_str(
+                "cfg-scale needs a second pass with keys of its own, which no cache holds; leave \
+                 cfg-scale or the cache out",
             ),
             Fault::PromptToken { position, token, vocab_size } => write!(
                 f,

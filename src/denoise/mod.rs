@@ -13,5 +13,6 @@ mod shares;
 pub use canvas::{Canvas, Committed, ModelFacts, Progress, Wanted};
 pub use fault::Fault;
 pub use schedule::{
-    CANVAS_MAX, CFG_SCALE_MAX, FACTOR_MAX, Pace, STEPS_MAX, Schedule, Settings, TEMPERATURE_MAX,
+    CANVAS_MAX, CFG_SCALE_MAX, Cache, FACTOR_MAX, Pace, STEPS_MAX, Schedule, Settings,
+    TEMPERATURE_MAX,
 };

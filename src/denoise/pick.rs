@@ -1,7 +1,7 @@
 //! Which of a step's candidates commit, given how sure each row is.
 use super::canvas::Wanted;
-use crate::sample::{Algorithm, Choice};
 use crate::sample::rng::{self, Stream};
+use crate::sample::{Algorithm, Choice};
 use std::cmp::Ordering;
 
 /// A step's way of picking.

@@ -31,6 +31,43 @@ pub enum Pace {
     Factor(f64),
 }
 
+/// Which keys and values are kept from one pass to the next, so that fewer rows are computed.
+///
+/// What is kept is as old as the last whole pass, so the tokens are those of another, close, run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cache {
+    /// None: every pass computes every row.
+    #[default]
+    None,
+    /// Those left of the block.
+    Prefix,
+    /// Those on both sides of the block.
+    Dual,
+}
+
+impl Cache {
+    /// All of them.
+    pub const ALL: [Cache; 3] = [Cache::None, Cache::Prefix, Cache::Dual];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cache::None => "none",
+            Cache::Prefix => "prefix",
+            Cache::Dual => "dual",
+        }
+    }
+}
+
+impl std::str::FromStr for Cache {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Cache, String> {
+        let found = Cache::ALL.into_iter().find(|cache| cache.name() == name);
+        found.ok_or_else(|| format!("cache {name:?} is unknown; there are none, prefix and dual"))
+    }
+}
+
 impl Pace {
     /// Whether the confidence says how many commit.
     pub fn is_adaptive(self) -> bool {
@@ -54,6 +91,10 @@ pub struct Settings {
     pub threshold: Option<f64>,
     /// Commit as many of a block's positions as keep `(n + 1)(1 - certainty)` within this.
     pub factor: Option<f64>,
+    /// What is kept from pass to pass.
+    pub cache: Cache,
+    /// With a cache: a whole pass after so many passes of a block. Default: at its first step alone.
+    pub refresh: Option<u32>,
     /// Default: `low_confidence` (LLaDA), `entropy` (Dream).
     pub algorithm: Option<Algorithm>,
     /// Default: 0 (LLaDA), 0.2 (Dream).
@@ -86,6 +127,8 @@ impl Default for Settings {
             block_length: None,
             threshold: None,
             factor: None,
+            cache: Cache::None,
+            refresh: None,
             algorithm: None,
             temperature: None,
             top_p: None,
@@ -109,6 +152,8 @@ pub struct Schedule {
     steps: Option<u32>,
     block_length: u32,
     pace: Pace,
+    cache: Cache,
+    refresh: Option<u32>,
     algorithm: Algorithm,
     temperature: f64,
     top_p: f64,
@@ -169,9 +214,14 @@ impl Schedule {
         self.pace
     }
 
-    /// Whether the canvas is filled block by block.
-    pub fn has_blocks(&self) -> bool {
-        self.kind == Kind::Llada || self.pace.is_adaptive()
+    /// What is kept from pass to pass.
+    pub fn cache(&self) -> Cache {
+        self.cache
+    }
+
+    /// Passes of a block from one whole pass to the next; `None`: all of them.
+    pub fn refresh(&self) -> Option<u32> {
+        self.refresh
     }
 
     /// The most positions that want a token at one step, when the prompt has `holes` masks.
@@ -278,6 +328,8 @@ fn complete(kind: Kind, given: &Settings) -> Schedule {
         gen_length: given.gen_length,
         steps: given.steps.or(plain_steps),
         pace,
+        cache: given.cache,
+        refresh: given.refresh,
         block_length: block_length.min(given.gen_length).max(1),
         algorithm: given.algorithm.unwrap_or(kind.algorithms()[0]),
         temperature: given.temperature.unwrap_or(temperature),
@@ -303,6 +355,7 @@ fn check_counts(given: &Settings) -> Result<(), Fault> {
     };
     whole("max-tokens", given.gen_length, 0, CANVAS_MAX, "at most 1048576")?;
     whole("steps", given.steps.unwrap_or(1), 1, STEPS_MAX, "from 1 to 1048576")?;
+    whole("refresh", given.refresh.unwrap_or(1), 1, u32::MAX, "at least 1")?;
     whole("block-length", given.block_length.unwrap_or(1), 1, u32::MAX, "at least 1")
 }
 
@@ -358,6 +411,12 @@ fn check_kind(schedule: &Schedule) -> Result<(), Fault> {
     }
     if algorithm == Algorithm::Origin && schedule.alg_temp > 0.0 {
         return Err(Fault::AlgTempWithOrigin);
+    }
+    if schedule.cache == Cache::None && schedule.refresh.is_some() {
+        return Err(Fault::RefreshWithoutCache);
+    }
+    if schedule.cache != Cache::None && schedule.cfg_scale > 0.0 {
+        return Err(Fault::CacheWithGuidance);
     }
     if schedule.pace.is_adaptive() {
         let by_chance = [Algorithm::Random, Algorithm::Origin].contains(&algorithm);

@@ -27,6 +27,11 @@ impl Blocks {
         end.min(u64::from(self.gen_length)) as u32
     }
 
+    /// Generated positions left of `block`.
+    pub(super) fn start(self, block: u32) -> u32 {
+        if block == 0 { 0 } else { self.end(block - 1) }
+    }
+
     /// Steps of `block`: those that fall into it when all are spread evenly over the generated
     /// part. At least 1, since there is no less than a step a block.
     pub(super) fn steps(self, block: u32) -> u32 {
@@ -34,8 +39,7 @@ impl Blocks {
             return self.steps;
         }
         let until = |end: u32| u64::from(self.steps) * u64::from(end) / u64::from(self.gen_length);
-        let start = if block == 0 { 0 } else { until(self.end(block - 1)) };
-        (until(self.end(block)) - start) as u32
+        (until(self.end(block)) - until(self.start(block))) as u32
     }
 }
 

@@ -1,7 +1,7 @@
 //! Forward passes and denoising steps of a loaded model. Nothing here allocates.
 
 use super::{Engine, StepStats};
-use crate::denoise::{Canvas, ModelFacts, Progress, Schedule, Wanted};
+use crate::denoise::{Cache, Canvas, ModelFacts, Progress, Schedule, Wanted};
 use crate::error::Error;
 use crate::plan::Limits;
 use crate::sample::{Choice, Rule};
@@ -10,6 +10,7 @@ use crate::team::Counters;
 use dllm_arena::Leader;
 use dllm_cpu::FloatEnv;
 use dllm_cpu::dtype::PANEL_ROWS;
+use std::ops::Range;
 use std::time::Instant;
 
 /// Rows of logits, in the order they were asked for.
@@ -54,6 +55,12 @@ impl Engine {
         if (self.full_logits || canvas.rule().needs_logits()) && !self.limits.logits {
             return Err(Error::LogitsNotPlanned);
         }
+        if schedule.cache() != Cache::None && !self.limits.cache {
+            return Err(Error::CacheNotPlanned);
+        }
+        if schedule.cache() != Cache::None && self.full_logits {
+            return Err(Error::FullLogitsWithCache);
+        }
         let holes = prompt.iter().filter(|id| **id == facts.mask_token).count();
         let rows = if self.full_logits { canvas.ids().len() } else { 0 };
         let wanted = schedule.wanted_max(holes).max(rows);
@@ -68,21 +75,26 @@ impl Engine {
     ///
     /// # Panics
     /// For a canvas that [`Engine::canvas`] of this engine would not have given: longer, with more
-    /// wanted rows or other tokens than were planned for.
+    /// wanted rows or other tokens than were planned for. For one with a cache, where the engine
+    /// has computed something else since the canvas's block began.
     pub fn step<'c>(&mut self, canvas: &'c mut Canvas) -> Progress<'c> {
         let start = Instant::now();
         let _env = FloatEnv::enter();
-        let (rule, step, rows) = (*canvas.rule(), canvas.step_index(), canvas.ids().len());
+        let (rule, step, keys) = (*canvas.rule(), canvas.step_index(), canvas.ids().len());
         self.must_fit(canvas);
-        let chosen = self.place_wanted(canvas.plan_step());
+        let rows = canvas.rows();
+        let chosen = self.place_wanted(canvas.plan_step(), rows.start);
         if chosen > 0 {
-            let wanted = if self.full_logits { self.place_others(chosen, rows) } else { chosen };
+            let wanted = if self.full_logits { self.place_others(chosen, keys) } else { chosen };
+            self.kept_of = self.kept_of.filter(|serial| *serial == canvas.serial());
+            assert!(rows.len() == keys || self.kept_of.is_some(), "the kept keys are another's");
             if rule.cfg_scale > 0.0 {
                 self.place_ids(canvas.unconditional_ids());
-                self.pass(rows, (wanted, chosen), true, None);
+                self.pass((&rows, keys), (wanted, chosen), true, None);
             }
             self.place_ids(canvas.ids());
-            self.pass(rows, (wanted, chosen), false, Some((rule, step)));
+            self.pass((&rows, keys), (wanted, chosen), false, Some((rule, step)));
+            self.kept_of = Some(canvas.serial());
         }
         let choices = self.ports.choices;
         let choices = &leader(&mut self.leader).slot::<Choice>(choices)[..chosen];
@@ -112,7 +124,8 @@ impl Engine {
         self.place_ids(ids);
         let slot = leader(&mut self.leader).slot_mut::<u32>(self.ports.wanted);
         slot[..wanted].copy_from_slice(rows);
-        self.pass(ids.len(), (wanted, 0), false, None);
+        self.kept_of = None;
+        self.pass((&(0..ids.len()), ids.len()), (wanted, 0), false, None);
         let stride = vocab.next_multiple_of(PANEL_ROWS);
         let values = leader(&mut self.leader).slot::<f32>(port);
         Ok(Logits { values: &values[..wanted * stride], vocab, stride })
@@ -202,13 +215,14 @@ impl Engine {
 
     /// # Panics
     /// See [`Engine::step`].
-    fn place_wanted(&mut self, wanted: &[Wanted]) -> usize {
+    fn place_wanted(&mut self, wanted: &[Wanted], first: usize) -> usize {
         let (count, planned) = (wanted.len(), self.limits.wanted);
         assert!(count <= planned, "{count} wanted rows, {planned} were planned");
         let leader = leader(&mut self.leader);
         let rows = leader.slot_mut::<u32>(self.ports.wanted);
         for (to, wanted) in rows.iter_mut().zip(wanted) {
-            *to = wanted.row;
+            // A canvas has no more positions than fit a u32.
+            *to = wanted.row - first as u32;
         }
         let positions = leader.slot_mut::<u32>(self.ports.positions);
         for (to, wanted) in positions.iter_mut().zip(wanted) {
@@ -234,10 +248,10 @@ impl Engine {
         rows
     }
 
-    /// Runs the operator list on all workers, this thread among them.
+    /// Runs the operator list on all workers, this thread among them: `rows` of a canvas of `keys`.
     fn pass(
         &mut self,
-        rows: usize,
+        (rows, keys): (&Range<usize>, usize),
         (wanted, chosen): (usize, usize),
         guide: bool,
         sampling: Option<(Rule, u32)>,
@@ -249,7 +263,21 @@ impl Engine {
         let (count, canary) = (self.counting, self.canary);
         let greedy = sampling.is_some_and(|(rule, _)| !rule.needs_logits());
         let logits = self.full_logits || !greedy;
-        let job = Job { rows, wanted, chosen, guide, sampling, logits, count, last_op, canary };
+        let first = rows.start;
+        let rows = rows.len();
+        let job = Job {
+            rows,
+            first,
+            keys,
+            wanted,
+            chosen,
+            guide,
+            sampling,
+            logits,
+            count,
+            last_op,
+            canary,
+        };
         let Some(team) = &self.team else { unreachable!("the team is there until drop") };
         let stats = &mut self.stats;
         let mut before = Instant::now();

@@ -68,10 +68,11 @@ pub(super) struct Slots {
     pub x_wanted: Slot,
     /// f32 `[rows][heads * head_width]`
     pub q: Slot,
-    /// f32 `[rows][kv_heads * head_width]`, in the order that [`KeyRows`] says.
-    pub k: Slot,
-    /// The same.
-    pub v: Slot,
+    /// f32 `[rows][kv_heads * head_width]`, in the order that [`KeyRows`] says: keys of each layer
+    /// where they are kept, otherwise one for all.
+    keys: Vec<Slot>,
+    /// Values, likewise.
+    values: Vec<Slot>,
     /// f32 `[rows][heads * head_width]`: what attention returns.
     pub attended: Slot,
     /// f32 `[rows][ff_width]`: silu(gate) * up.
@@ -100,6 +101,19 @@ pub(super) struct Slots {
     pub order: Option<Slot>,
 }
 
+impl Slots {
+    /// Keys and values of a layer.
+    pub fn keys_values(&self, layer: usize) -> (Slot, Slot) {
+        let at = layer.min(self.keys.len() - 1);
+        (self.keys[at], self.values[at])
+    }
+
+    /// Whether a buffer holds keys or values.
+    pub fn is_key_or_value(&self, slot: Slot) -> bool {
+        self.keys.contains(&slot) || self.values.contains(&slot)
+    }
+}
+
 /// What a caller fills before a step (the first three) and reads after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ports {
@@ -122,6 +136,7 @@ pub(super) struct Builder {
     /// How keys and values lie.
     pub kv_rows: KeyRows,
     pub slots: Slots,
+    cache: bool,
     buffers: Vec<Option<Buffer>>,
 }
 
@@ -131,7 +146,7 @@ impl Builder {
         let mut list = List { buffers: Vec::new(), rows, threads: limits.threads };
         let slots = slots(model, limits, wanted, &mut list);
         let kv_rows = KeyRows::new(&model.config, rows);
-        Builder { rows, wanted, kv_rows, slots, buffers: list.buffers }
+        Builder { rows, wanted, kv_rows, slots, cache: limits.cache, buffers: list.buffers }
     }
 
     /// The buffers that a caller uses.
@@ -153,9 +168,10 @@ impl Builder {
         for (slot, buffer) in buffers.iter_mut().enumerate() {
             buffer.live = live_stages(slot, ops);
             // The leader writes these before a step, or they live from layer to layer, or, as the
-            // guide does, from one pass to the end of the next.
+            // guide and kept keys do, from one pass to the next.
             let is_guide = self.slots.guide == Some(slot);
-            if held.contains(&slot) || slot == self.slots.x || is_guide {
+            let is_kept = self.cache && self.slots.is_key_or_value(slot);
+            if held.contains(&slot) || slot == self.slots.x || is_guide || is_kept {
                 buffer.live = 0..stage::COUNT;
             }
         }
@@ -234,6 +250,7 @@ fn slots(model: &Model, limits: Limits, wanted: usize, list: &mut List) -> Slots
     let ff_stride = config.ff_width.next_multiple_of(PANEL_ROWS);
     let vocab = config.vocab.next_multiple_of(PANEL_ROWS);
     let kinds = Kinds::of(model);
+    let sets = if limits.cache { model.layers.len() } else { 1 };
     let attended = list.floats("attended", rows, q_cols);
     let hidden = list.floats("hidden", rows, ff_stride);
     let mut norm = list.act(NORM_NAMES, config.width, &kinds.norm);
@@ -251,8 +268,8 @@ fn slots(model: &Model, limits: Limits, wanted: usize, list: &mut List) -> Slots
         x: list.floats("x", rows, config.width),
         x_wanted: list.floats("x.wanted", wanted, config.width),
         q: list.floats("q", rows, q_cols.next_multiple_of(PANEL_ROWS)),
-        k: list.floats("k", rows, kv_cols),
-        v: list.floats("v", rows, kv_cols),
+        keys: (0..sets).map(|_| list.floats("k", rows, kv_cols)).collect(),
+        values: (0..sets).map(|_| list.floats("v", rows, kv_cols)).collect(),
         attended,
         hidden,
         logits: limits.logits.then(|| list.floats("logits", wanted, vocab)),

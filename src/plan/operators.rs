@@ -53,7 +53,7 @@ pub const GROUP_PANELS: usize = GROUP_LOGITS / PANEL_ROWS;
 /// How many rows an operator has in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
-    /// All of the canvas.
+    /// Those of the canvas that the pass computes.
     Canvas,
     /// Those whose logits are wanted.
     Wanted,
@@ -83,6 +83,9 @@ pub struct Part {
     pub out: Slot,
     /// The operator's first item that belongs to it.
     pub first_item: usize,
+    /// Whether its rows are those of the canvas, as keys and values are kept, rather than of the
+    /// pass.
+    pub by_position: bool,
 }
 
 /// What an operator does.
@@ -225,7 +228,7 @@ pub(super) fn plan(model: &Model, weights: &Weights, buffers: &mut Builder) -> V
     let last = weights.layers.len() - 1;
     for (i, layer) in weights.layers.iter().enumerate() {
         list.layer = Some(i);
-        list.attention(layer, i == last);
+        list.attention(layer, (i, i == last));
         list.feed_forward(layer, i == last);
     }
     list.layer = None;
@@ -259,25 +262,26 @@ impl List<'_> {
         self.push(("embed", stage::EMBED, Split::Other), Count::Canvas, kind, access);
     }
 
-    fn attention(&mut self, layer: &LayerWeights, last: bool) {
+    fn attention(&mut self, layer: &LayerWeights, (index, last): (usize, bool)) {
         let s = &self.b.slots;
         let (rows, c) = (self.b.rows, &self.model.config);
-        let qkv = [(layer.q, s.q), (layer.k, s.k), (layer.v, s.v)];
+        let (k, v) = s.keys_values(index);
+        let qkv = [(layer.q, s.q), (layer.k, k), (layer.v, v)];
         let kinds = qkv.map(|(m, _)| activation_kind(m.dtype));
         self.norm(("attn_norm", stage::ATTN_NORM), layer.attn_norm, s.x, Count::Canvas, &kinds);
         self.project(("qkv", stage::QKV), Count::Canvas, s.norm, &qkv, false);
         let kv_rows = self.b.kv_rows;
-        let kind = OpKind::RopeKeys { k: s.k, rows: kv_rows };
-        let writes = vec![(s.k, key_items(rows, kv_rows))];
+        let kind = OpKind::RopeKeys { k, rows: kv_rows };
+        let writes = vec![(k, key_items(rows, kv_rows))];
         let access = PhaseAccess { reads: vec![], writes, scratch: vec![] };
         self.push(("rope_keys", stage::KEYS, Split::Attention), Count::Canvas, kind, access);
         let count = if last { Count::Wanted } else { Count::Canvas };
         let wanted = last.then_some(s.wanted);
-        let mut reads = vec![s.q, s.k, s.v];
+        let mut reads = vec![s.q, k, v];
         reads.extend(wanted);
         let asking = if last { self.b.wanted } else { rows };
         let blocks = asking.div_ceil(QUERY_TILE);
-        let (q, k, v, out) = (s.q, s.k, s.v, s.attended);
+        let (q, out) = (s.q, s.attended);
         let kind = OpKind::Attend { q, k, v, rows: kv_rows, blocks, out, wanted };
         let writes = vec![(s.attended, query_items(blocks, c.heads, c.head_width))];
         let access = PhaseAccess { reads, writes, scratch: vec![s.attention] };
@@ -402,9 +406,9 @@ impl List<'_> {
         let rows = if count == Count::Canvas { self.b.rows } else { self.b.wanted };
         let (mut parts, mut writes, mut first_item) = (Vec::new(), Vec::new(), 0);
         for &(matrix, out) in matrices {
-            parts.push(Part { matrix, out, first_item });
-            let is_kv = [self.b.slots.k, self.b.slots.v].contains(&out);
-            let partition = match is_kv {
+            let by_position = self.b.slots.is_key_or_value(out);
+            parts.push(Part { matrix, out, first_item, by_position });
+            let partition = match by_position {
                 true => key_panels(first_item, &matrix, rows, self.b.kv_rows),
                 false => panel_items(first_item, &matrix, rows),
             };

@@ -5,6 +5,7 @@ use crate::plan::{KEY_ITEM, KeyRows, Slot};
 use dllm_arena::Phase;
 use dllm_cpu::dtype::PANEL_ROWS;
 use dllm_cpu::ops::{Attention, QUERY_TILE, Rope};
+use std::ops::Range;
 
 /// What attention reads.
 pub(super) struct Inputs<'p> {
@@ -16,9 +17,11 @@ pub(super) struct Inputs<'p> {
     pub v: &'p [f32],
     /// How keys and values lie.
     pub key_rows: KeyRows,
+    /// The position of the pass's first row.
+    pub first: usize,
     /// How many keys there are.
     pub keys: usize,
-    /// The rows that ask; all of them where it is `None`.
+    /// The rows of the pass that ask; all of them where it is `None`.
     pub wanted: Option<&'p [u32]>,
 }
 
@@ -53,7 +56,7 @@ impl<'p> Angles<'p> {
 pub(super) fn rope_keys(
     program: &Program,
     phase: &Phase<'_>,
-    rows: usize,
+    positions: Range<usize>,
     k: Slot,
     key_rows: KeyRows,
 ) {
@@ -61,8 +64,9 @@ pub(super) fn rope_keys(
     let blocks = program.row_capacity / KEY_ITEM;
     while let Some(item) = phase.claim(key_rows.count * blocks) {
         let first = item.index() % blocks * KEY_ITEM;
-        for (position, head) in (first..rows).zip(item.write::<f32>(k).iter_mut()) {
-            angles.turn(head, position);
+        let mut heads = item.write::<f32>(k);
+        for position in positions.start.max(first)..positions.end.min(first + KEY_ITEM) {
+            angles.turn(heads.piece(position - first), position);
         }
     }
 }
@@ -92,7 +96,7 @@ pub(super) fn attend(
         for (at, to) in q.chunks_exact_mut(width).take(queries).enumerate() {
             let row = inputs.wanted.map_or(first + at, |wanted| wanted[first + at] as usize);
             to.copy_from_slice(&inputs.q[row * q_stride + head * width..][..width]);
-            angles.turn(to, row);
+            angles.turn(to, inputs.first + row);
         }
         let KeyRows { head_stride, row_stride, .. } = inputs.key_rows;
         let keys_at = head / group * head_stride;

@@ -15,7 +15,7 @@ use dllm_cpu::ops::{GROUP_LOGITS, SiluMul};
 pub(super) fn project(
     program: &Program,
     phase: &Phase<'_>,
-    rows: usize,
+    (first, rows): (usize, usize),
     x: &Act,
     parts: &[Part],
     add: bool,
@@ -28,7 +28,8 @@ pub(super) fn project(
         let after = parts.partition_point(|p| p.first_item <= item.index());
         let part = &parts[after - 1];
         inputs.multiply(&part.matrix, item.index() - part.first_item, tile);
-        store(item.write(part.out), tile, add);
+        let first = if part.by_position { first } else { 0 };
+        store(item.write(part.out), first, tile, add);
     }
 }
 
@@ -47,7 +48,7 @@ pub(super) fn gate_up(
         inputs.multiply(gate, item.index(), gate_tile);
         inputs.multiply(up, item.index(), up_tile);
         program.kernels.run(SiluMul { gate: gate_tile, up: up_tile });
-        store(item.write(out), gate_tile, false);
+        store(item.write(out), 0, gate_tile, false);
     }
 }
 
@@ -63,7 +64,7 @@ pub(super) fn lm_head(
     let tile = &mut program.scratch::<f32>(phase)[..rows * PANEL_ROWS];
     while let Some(item) = phase.claim(matrix.panels()) {
         inputs.multiply(matrix, item.index(), tile);
-        store(item.write(out), tile, false);
+        store(item.write(out), 0, tile, false);
     }
 }
 
@@ -101,9 +102,9 @@ pub(super) fn lm_head_records(
     }
 }
 
-/// A tile to an item's columns: copied, or added to what is there.
-fn store(mut out: View<'_, f32>, tile: &[f32], add: bool) {
-    for (to, from) in out.iter_mut().zip(tile.as_chunks::<PANEL_ROWS>().0) {
+/// A tile to an item's columns from a row on: copied, or added to what is there.
+fn store(mut out: View<'_, f32>, first: usize, tile: &[f32], add: bool) {
+    for (to, from) in out.iter_mut().skip(first).zip(tile.as_chunks::<PANEL_ROWS>().0) {
         let Some(to) = to.first_chunk_mut::<PANEL_ROWS>() else { return };
         if add {
             for (to, from) in to.iter_mut().zip(from) {

@@ -19,15 +19,14 @@ fn item_rows(item: &Item<'_>, rows: usize) -> Range<usize> {
 pub(super) fn embed(
     program: &Program,
     phase: &Phase<'_>,
-    rows: usize,
-    span: Span,
-    matrix: Matrix,
+    (first, rows): (usize, usize),
+    (span, matrix): (Span, Matrix),
     (ids, x): (Slot, Slot),
 ) {
     let width = program.config.width;
     let embedding: &[u8] = phase.fixed(span);
     let row_bytes = embedding.len() / matrix.rows;
-    let ids: &[u32] = phase.read(ids);
+    let ids = &phase.read::<u32>(ids)[first..];
     while let Some(item) = phase.claim(rows.div_ceil(ROW_ITEM)) {
         let block = item.write::<f32>(x).into_only();
         for (row, to) in item_rows(&item, rows).zip(block.chunks_exact_mut(width)) {

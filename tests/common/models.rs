@@ -26,7 +26,11 @@ pub fn open(name: &str) -> Gguf {
 }
 
 pub fn load(name: &str, threads: usize, isa: Option<&str>) -> Engine {
-    load_within(name, Limits { rows: 96, wanted: 96, logits: true, guidance: true, threads }, isa)
+    load_within(
+        name,
+        Limits { rows: 96, wanted: 96, logits: true, guidance: true, cache: false, threads },
+        isa,
+    )
 }
 
 pub fn load_within(name: &str, limits: Limits, isa: Option<&str>) -> Engine {

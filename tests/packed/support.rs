@@ -53,7 +53,7 @@ impl Drop for Folder {
 }
 
 pub const LIMITS: Limits =
-    Limits { rows: 16, wanted: 16, logits: true, guidance: false, threads: 2 };
+    Limits { rows: 16, wanted: 16, logits: true, guidance: false, cache: false, threads: 2 };
 
 /// How a load went and what the model then says.
 pub struct Loaded {

@@ -59,7 +59,14 @@ impl Passes {
 
     fn limits(&self, threads: usize) -> Limits {
         let rows = self.rows.iter().copied().max().unwrap_or(1);
-        Limits { rows, wanted: self.wanted_of(rows), guidance: false, logits: true, threads }
+        Limits {
+            rows,
+            wanted: self.wanted_of(rows),
+            guidance: false,
+            logits: true,
+            cache: false,
+            threads,
+        }
     }
 }
 

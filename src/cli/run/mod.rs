@@ -166,6 +166,7 @@ fn limits(
         wanted: wanted.max(1),
         logits: command.full_logits || schedule.needs_logits(),
         guidance: schedule.cfg_scale() > 0.0,
+        cache: false,
         threads: flags.threads(),
     }
 }

@@ -127,6 +127,7 @@ fn load(arguments: &Arguments, what: What, huge_pages: bool) -> Result<(Engine, 
         wanted: 32,
         logits: true,
         guidance: false,
+        cache: false,
         threads: arguments.threads,
     };
     let start = Instant::now();

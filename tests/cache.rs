@@ -1,0 +1,204 @@
+//! Kept keys and values: exact where they must be, and only the rows that a step needs.
+
+use dllm_rt::denoise::{Cache, Canvas, ModelFacts, Schedule, Settings};
+use dllm_rt::gguf::Gguf;
+use dllm_rt::model::Architecture;
+use dllm_rt::sample::Kind;
+use dllm_rt::synth::{Recipe, Shape, SyntheticFile};
+use dllm_rt::{Engine, Error, Limits, Options};
+
+const MASK: u32 = 3;
+const PROMPT: [u32; 9] = [5, 9, 17, 33, 65, 129, 257, 300, 7];
+const CACHES: [Cache; 2] = [Cache::Prefix, Cache::Dual];
+
+fn engine(kind: Kind, layers: usize, threads: usize, cache: bool) -> Engine {
+    let architecture = match kind {
+        Kind::Llada => Architecture::Llada,
+        Kind::Dream => Architecture::Dream,
+    };
+    let (width, heads, kv_heads) = (256, 8, if kind == Kind::Dream { 2 } else { 8 });
+    let shape = Shape { layers, width, heads, kv_heads, ff_width: 512, vocab: 304, context: 128 };
+    let recipe = Recipe { architecture, shape, types: "Q4_K_M".parse().unwrap(), seed: 11 };
+    let mut bytes = Vec::new();
+    SyntheticFile::new(recipe).unwrap().write(&mut bytes).unwrap();
+    let gguf = Gguf::from_bytes(bytes).unwrap();
+    let limits = Limits { rows: 48, wanted: 40, logits: true, guidance: false, cache, threads };
+    Engine::load(&gguf, limits, &Options::default(), &mut |_, _| ()).unwrap()
+}
+
+fn facts(kind: Kind) -> ModelFacts {
+    ModelFacts {
+        mask_token: MASK,
+        vocab_size: 304,
+        shift_logits: kind == Kind::Dream,
+        end_of_text: vec![2],
+        end_of_turn: vec![4],
+    }
+}
+
+fn base(kind: Kind) -> Settings {
+    Settings {
+        gen_length: 30,
+        block_length: Some(12),
+        temperature: (kind == Kind::Dream).then_some(0.4),
+        early_stop: false,
+        ..Settings::default()
+    }
+}
+
+/// Plain, threshold and factor; the model is unsure of everything, so that these are low.
+fn paces(kind: Kind) -> [Settings; 3] {
+    [
+        base(kind),
+        Settings { threshold: Some(0.02), ..base(kind) },
+        Settings { factor: Some(4.0), ..base(kind) },
+    ]
+}
+
+fn canvas(engine: &Engine, kind: Kind, prompt: &[u32], settings: &Settings) -> Canvas {
+    let schedule = Schedule::new(kind, settings).unwrap();
+    engine.canvas(prompt, &schedule, &facts(kind)).unwrap()
+}
+
+/// The canvas after every step, and the rows that all steps computed.
+fn run(
+    engine: &mut Engine,
+    kind: Kind,
+    prompt: &[u32],
+    settings: &Settings,
+) -> (Vec<Vec<u32>>, u64) {
+    let mut canvas = canvas(engine, kind, prompt, settings);
+    engine.reset_stats();
+    let mut trace = Vec::new();
+    while !canvas.is_done() {
+        engine.step(&mut canvas);
+        trace.push(canvas.ids().to_vec());
+    }
+    (trace, engine.stats().rows_computed)
+}
+
+#[test]
+fn a_refresh_at_every_pass_is_no_cache_bit_for_bit() {
+    for kind in [Kind::Llada, Kind::Dream] {
+        let mut plain = engine(kind, 3, 2, false);
+        for threads in [1, 2] {
+            let mut kept = engine(kind, 3, threads, true);
+            for settings in paces(kind) {
+                let expected = run(&mut plain, kind, &PROMPT, &settings);
+                for cache in CACHES {
+                    let settings = Settings { cache, refresh: Some(1), ..settings.clone() };
+                    assert_eq!(run(&mut kept, kind, &PROMPT, &settings), expected, "{settings:?}");
+                }
+                // An engine that may keep keys need not.
+                assert_eq!(run(&mut kept, kind, &PROMPT, &settings), expected, "{settings:?}");
+            }
+        }
+    }
+}
+
+/// With one layer the keys of a position follow from its own token, so that those of tokens that
+/// have not changed are never out of date: passes over a few rows give what whole ones do.
+#[test]
+fn with_one_layer_every_cache_is_exact_and_fewer_rows_are_computed() {
+    for kind in [Kind::Llada, Kind::Dream] {
+        let mut plain = engine(kind, 1, 2, false);
+        let mut kept = engine(kind, 1, 2, true);
+        for settings in paces(kind) {
+            for prompt in [&PROMPT[..], &[], &[5, MASK, 9, MASK, 17]] {
+                let (expected, all_rows) = run(&mut plain, kind, prompt, &settings);
+                let mut before = all_rows;
+                for cache in CACHES {
+                    let settings = Settings { cache, ..settings.clone() };
+                    // Whatever is left of other runs must not matter.
+                    kept.poison(0x7fc0_0000);
+                    let (trace, rows) = run(&mut kept, kind, prompt, &settings);
+                    assert_eq!(trace, expected, "{settings:?} {prompt:?}");
+                    assert!(rows <= before, "{settings:?} {prompt:?}: {rows} of {before}");
+                    before = rows;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_step_computes_the_rows_of_its_block() {
+    let kind = Kind::Llada;
+    let mut engine = engine(kind, 2, 1, true);
+    let mut rows_of = |settings: Settings, prompt: &[u32]| {
+        let mut canvas = canvas(&engine, kind, prompt, &settings);
+        let mut rows = Vec::new();
+        while !canvas.is_done() {
+            rows.push((canvas.rows().start, canvas.rows().end));
+            engine.step(&mut canvas);
+        }
+        rows
+    };
+    let settings = Settings { gen_length: 8, block_length: Some(4), ..base(kind) };
+    let with = |cache, refresh| Settings { cache, refresh, ..settings.clone() };
+    let (whole, all) = ((0, 17), 17);
+    let prefix = [whole, (9, all), (9, all), (9, all), whole, (13, all), (13, all), (13, all)];
+    assert_eq!(rows_of(with(Cache::Prefix, None), &PROMPT), prefix);
+    let dual = [whole, (9, 13), (9, 13), (9, 13), whole, (13, 17), (13, 17), (13, 17)];
+    assert_eq!(rows_of(with(Cache::Dual, None), &PROMPT), dual);
+    let every_third = [whole, (9, 13), (9, 13), whole, whole, (13, 17), (13, 17), whole];
+    assert_eq!(rows_of(with(Cache::Dual, Some(3)), &PROMPT), every_third);
+    assert_eq!(rows_of(with(Cache::None, None), &PROMPT), [whole; 8]);
+    // A hole left of the block is computed until it is filled.
+    let holes = rows_of(with(Cache::Dual, None), &[5, MASK, 9, 17]);
+    assert_eq!(holes[0], (0, 12));
+    assert!(holes[1..].iter().all(|(start, end)| [1, 4, 0, 8].contains(start) && *end <= 12));
+}
+
+#[test]
+fn the_row_before_the_block_is_computed_while_its_first_position_waits() {
+    let kind = Kind::Dream;
+    let settings = Settings { cache: Cache::Dual, threshold: Some(1.0), ..base(kind) };
+    let schedule = Schedule::new(kind, &settings).unwrap();
+    let mut canvas = Canvas::new(&PROMPT, &schedule, &facts(kind)).unwrap();
+    let mut commit = |best: usize| {
+        let choice = |at| dllm_rt::sample::Choice {
+            confidence: if at == best { -0.1 } else { -1.0 },
+            token: 8,
+            pad: 0,
+        };
+        let count = canvas.plan_step().len();
+        let rows = canvas.rows();
+        canvas.commit(&(0..count).map(choice).collect::<Vec<_>>());
+        (rows.start, rows.end)
+    };
+    assert_eq!(commit(3), (0, 39));
+    // Position 9 is predicted by row 8.
+    assert_eq!(commit(0), (8, 21));
+    assert_eq!(commit(0), (9, 21));
+}
+
+#[test]
+fn what_a_cache_does_not_go_with_is_refused() {
+    let kind = Kind::Llada;
+    let refused = |settings| Schedule::new(kind, &settings).unwrap_err().to_string();
+    let dual = Settings { cache: Cache::Dual, ..base(kind) };
+    assert!(refused(Settings { refresh: Some(2), ..base(kind) }).contains("refresh"));
+    assert!(refused(Settings { refresh: Some(0), ..dual.clone() }).contains("refresh"));
+    assert!(refused(Settings { cfg_scale: 1.0, ..dual.clone() }).contains("cfg-scale"));
+    let schedule = Schedule::new(kind, &dual).unwrap();
+    let without = engine(kind, 1, 1, false);
+    let canvas = without.canvas(&PROMPT, &schedule, &facts(kind));
+    assert!(matches!(canvas.unwrap_err(), Error::CacheNotPlanned));
+    let mut with = engine(kind, 1, 1, true);
+    with.set_full_logits(true);
+    let canvas = with.canvas(&PROMPT, &schedule, &facts(kind));
+    assert!(matches!(canvas.unwrap_err(), Error::FullLogitsWithCache));
+}
+
+#[test]
+#[should_panic(expected = "the kept keys are another's")]
+fn a_canvas_does_not_go_on_with_the_keys_of_another() {
+    let kind = Kind::Llada;
+    let mut engine = engine(kind, 1, 1, true);
+    let settings = Settings { cache: Cache::Dual, ..base(kind) };
+    let mut first = canvas(&engine, kind, &PROMPT, &settings);
+    engine.step(&mut first);
+    let mut second = first.clone();
+    engine.step(&mut second);
+}
