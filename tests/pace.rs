@@ -159,6 +159,41 @@ fn dream_has_blocks_and_reads_the_row_before() {
 }
 
 #[test]
+fn a_canvas_grows_by_blocks_until_the_text_ends() {
+    for settings in [threshold(0.9), Settings::default()] {
+        let settings = Settings { grow: true, ..settings };
+        let is_adaptive = settings.threshold.is_some();
+        let mut canvas = canvas(settings);
+        assert_eq!((canvas.ids().len(), canvas.positions_max()), (6, 10));
+        assert_eq!(canvas.ids(), [1, 2, MASK, MASK, MASK, MASK]);
+        let mut first = 0;
+        while canvas.ids().len() == 6 {
+            let choices = vec![(0.95, 3); canvas.plan_step().len()];
+            assert_eq!(canvas.rows(), 0..6);
+            commit(&mut canvas, &choices);
+            first += 1;
+        }
+        assert_eq!(first, if is_adaptive { 1 } else { 4 });
+        assert_eq!(canvas.ids(), [1, 2, 3, 3, 3, 3, MASK, MASK, MASK, MASK]);
+        let mut choices = vec![(0.1, 3); 4];
+        choices[0] = (0.99, END);
+        assert_eq!(commit(&mut canvas, &choices), [6]);
+        assert!(canvas.is_done() && canvas.has_stopped_early());
+    }
+    // One that ends in its first block never grows; its cap may leave a shorter last block.
+    let mut canvas = canvas(Settings { grow: true, ..threshold(0.9) });
+    commit(&mut canvas, &[(0.95, 3), (0.95, END), (0.95, END), (0.2, 3)]);
+    assert!(canvas.is_done());
+    assert_eq!(canvas.ids().len(), 6);
+    let settings = Settings { gen_length: 5, block_length: Some(4), grow: true, ..threshold(0.9) };
+    let mut canvas = canvas_on(Kind::Llada, &PROMPT, &settings);
+    commit(&mut canvas, &[(0.95, 3); 4]);
+    assert_eq!(canvas.ids().len(), 7);
+    let plain = Settings { grow: true, ..Settings::default() };
+    assert_eq!(Schedule::new(Kind::Dream, &plain).unwrap_err(), Fault::GrowWithoutBlocks);
+}
+
+#[test]
 fn steps_are_the_most_there_are() {
     let mut canvas = canvas(Settings { steps: Some(2), ..threshold(0.9) });
     assert_eq!(canvas.steps_total(), 2);

@@ -65,6 +65,8 @@ pub struct Canvas {
     shift_logits: bool,
     prompt_len: usize,
     ids: Box<[u32]>,
+    /// Of these, those that passes read.
+    visible: usize,
     unconditional: Box<[u32]>,
     masks_left: u32,
     blocks: Blocks,
@@ -128,6 +130,8 @@ impl Canvas {
         ids[..prompt.len()].copy_from_slice(prompt);
         let masks_left = ids.iter().filter(|id| **id == facts.mask_token).count() as u32;
         let steps = schedule.steps().unwrap_or(masks_left);
+        let blocks = Blocks::new(schedule.gen_length(), schedule.block_length(), steps);
+        let begun = if schedule.grows() { blocks.end(0) } else { schedule.gen_length() };
         Ok(Canvas {
             rule,
             ends,
@@ -137,7 +141,8 @@ impl Canvas {
             ids,
             unconditional,
             masks_left,
-            blocks: Blocks::new(schedule.gen_length(), schedule.block_length(), steps),
+            visible: prompt.len() + begun as usize,
+            blocks,
             steps_max: steps.min(masks_left),
             place: Place::default(),
             step: 0,
@@ -160,15 +165,21 @@ impl Canvas {
         &self.rule
     }
 
-    /// Prompt and generated part, `[positions]`; what the forward pass reads.
+    /// Prompt and generated part, as far as it has been begun, `[positions]`; what the forward pass
+    /// reads.
     pub fn ids(&self) -> &[u32] {
-        &self.ids
+        &self.ids[..self.visible]
+    }
+
+    /// Positions that the canvas may grow to; as many as [`ids`](Self::ids) has where it does not.
+    pub fn positions_max(&self) -> usize {
+        self.ids.len()
     }
 
     /// The ids for the second pass of guidance: as [`ids`](Self::ids), but every token that was not
     /// a mask at the start is masked. Empty unless `cfg_scale` is above 0.
     pub fn unconditional_ids(&self) -> &[u32] {
-        &self.unconditional
+        &self.unconditional[..self.visible.min(self.unconditional.len())]
     }
 
     /// Tokens of the prompt, holes included.
@@ -201,7 +212,7 @@ impl Canvas {
     /// the block's end where what lies right of it is kept too.
     pub fn rows(&mut self) -> Range<usize> {
         self.plan_step();
-        let all = 0..self.ids.len();
+        let all = 0..self.visible;
         let cache = self.schedule.cache();
         let Some(first) = self.wanted[..self.wanted_count].first() else { return all };
         if cache == Cache::None || self.is_whole_due() {
@@ -391,6 +402,7 @@ impl Canvas {
 
     fn next_block(&mut self) {
         self.place = Place { block: self.place.block + 1, ..Place::default() };
+        self.visible = self.visible.max(self.block_end());
         self.since_whole = None;
     }
 

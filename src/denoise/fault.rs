@@ -38,6 +38,8 @@ pub enum Fault {
         /// The algorithm's or setting's name.
         other: &'static str,
     },
+    /// A growing canvas in Dream's plain loop, which knows no blocks.
+    GrowWithoutBlocks,
     /// `refresh` without a cache.
     RefreshWithoutCache,
     /// A cache under classifier-free guidance, whose second pass has other keys.
@@ -102,6 +104,10 @@ impl fmt::Display for Fault {
                 f,
                 "threshold and factor go by how sure the model is, and {other} picks positions by \
                  chance; leave one of them out"
+            ),
+            Fault::GrowWithoutBlocks => f.write_str(
+                "a canvas grows by blocks, which Dream's plain loop has none of; give a threshold \
+                 or a factor as well",
             ),
             Fault::RefreshWithoutCache => {
                 f.write_str("refresh says how long a cache is kept; give --cache prefix or dual")

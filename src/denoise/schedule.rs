@@ -95,6 +95,9 @@ pub struct Settings {
     pub cache: Cache,
     /// With a cache: a whole pass after so many passes of a block. Default: at its first step alone.
     pub refresh: Option<u32>,
+    /// Begin with a canvas of one block and append others while the text has not ended; `gen_length`
+    /// is the most there can be.
+    pub grow: bool,
     /// Default: `low_confidence` (LLaDA), `entropy` (Dream).
     pub algorithm: Option<Algorithm>,
     /// Default: 0 (LLaDA), 0.2 (Dream).
@@ -129,6 +132,7 @@ impl Default for Settings {
             factor: None,
             cache: Cache::None,
             refresh: None,
+            grow: false,
             algorithm: None,
             temperature: None,
             top_p: None,
@@ -154,6 +158,7 @@ pub struct Schedule {
     pace: Pace,
     cache: Cache,
     refresh: Option<u32>,
+    grow: bool,
     algorithm: Algorithm,
     temperature: f64,
     top_p: f64,
@@ -217,6 +222,11 @@ impl Schedule {
     /// What is kept from pass to pass.
     pub fn cache(&self) -> Cache {
         self.cache
+    }
+
+    /// Whether the canvas begins with one block and others are appended.
+    pub fn grows(&self) -> bool {
+        self.grow
     }
 
     /// Passes of a block from one whole pass to the next; `None`: all of them.
@@ -330,6 +340,7 @@ fn complete(kind: Kind, given: &Settings) -> Schedule {
         pace,
         cache: given.cache,
         refresh: given.refresh,
+        grow: given.grow,
         block_length: block_length.min(given.gen_length).max(1),
         algorithm: given.algorithm.unwrap_or(kind.algorithms()[0]),
         temperature: given.temperature.unwrap_or(temperature),
@@ -417,6 +428,9 @@ fn check_kind(schedule: &Schedule) -> Result<(), Fault> {
     }
     if schedule.cache != Cache::None && schedule.cfg_scale > 0.0 {
         return Err(Fault::CacheWithGuidance);
+    }
+    if schedule.grow && kind == Kind::Dream && !schedule.pace.is_adaptive() {
+        return Err(Fault::GrowWithoutBlocks);
     }
     if schedule.pace.is_adaptive() {
         let by_chance = [Algorithm::Random, Algorithm::Origin].contains(&algorithm);

@@ -48,7 +48,7 @@ impl Engine {
             return Err(Error::Vocabulary { facts_vocab, vocab });
         }
         let canvas = Canvas::new(prompt, schedule, facts)?;
-        self.check_rows(canvas.ids().len())?;
+        self.check_rows(canvas.positions_max())?;
         if schedule.cfg_scale() > 0.0 && !self.limits.guidance {
             return Err(Error::GuidanceNotPlanned);
         }
@@ -62,7 +62,7 @@ impl Engine {
             return Err(Error::FullLogitsWithCache);
         }
         let holes = prompt.iter().filter(|id| **id == facts.mask_token).count();
-        let rows = if self.full_logits { canvas.ids().len() } else { 0 };
+        let rows = if self.full_logits { canvas.positions_max() } else { 0 };
         let wanted = schedule.wanted_max(holes).max(rows);
         let wanted_max = self.limits.wanted;
         if wanted > wanted_max {
