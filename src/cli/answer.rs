@@ -1,11 +1,13 @@
 //! The text of a canvas.
 
 use crate::cli::failure::Failure;
+use crate::cli::interrupt::Interrupt;
 use crate::cli::session::Session;
 use dllm_rt::Canvas;
 use dllm_rt::vocab::Show;
 use serde::Serialize;
 use std::fmt;
+use std::time::{Duration, Instant};
 
 /// Why an answer ends where it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -15,8 +17,29 @@ pub enum Finish {
     Stop,
     /// With the canvas.
     Length,
+    /// When the time was up.
+    Deadline,
     /// At an interrupt.
     Interrupt,
+}
+
+/// What ends a generation before it is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// The time is up.
+    Deadline,
+    /// The user has had enough.
+    Interrupt,
+}
+
+impl Cut {
+    /// What there is to end a generation that began at `start`.
+    pub fn now(interrupt: &Interrupt, deadline: Option<Duration>, start: Instant) -> Option<Cut> {
+        if interrupt.is_pressed() {
+            return Some(Cut::Interrupt);
+        }
+        deadline.filter(|deadline| start.elapsed() >= *deadline).map(|_| Cut::Deadline)
+    }
 }
 
 /// The text that a canvas holds.
@@ -37,7 +60,7 @@ impl Answer {
         session: &Session,
         canvas: &Canvas,
         stops: &[&str],
-        interrupted: bool,
+        cut: Option<Cut>,
     ) -> Result<Answer, Failure> {
         let generated = &canvas.ids()[canvas.prompt_len()..];
         let (text, has_ended) = if generated.is_empty() {
@@ -49,10 +72,11 @@ impl Answer {
             let kept = text[..cut.unwrap_or(text.len())].to_owned();
             (kept, end.is_some() || cut.is_some())
         };
-        let finish = match (interrupted, has_ended) {
-            (true, _) => Finish::Interrupt,
-            (false, true) => Finish::Stop,
-            (false, false) => Finish::Length,
+        let finish = match (cut, has_ended) {
+            (Some(Cut::Interrupt), _) => Finish::Interrupt,
+            (Some(Cut::Deadline), _) => Finish::Deadline,
+            (None, true) => Finish::Stop,
+            (None, false) => Finish::Length,
         };
         Ok(Answer { text, finish })
     }

@@ -1,8 +1,6 @@
 //! The flags of every command that generates.
 
-use crate::cli::failure::Failure;
-use crate::cli::later;
-use dllm_rt::denoise::Settings;
+use dllm_rt::denoise::{Cache, Preset, Settings};
 use dllm_rt::sample::Algorithm;
 
 /// Defines a command as [`model_command!`](crate::cli::flags) does, with the fields of every
@@ -53,30 +51,39 @@ macro_rules! generation_command {
                 /// without the chat template; a BOS leads only where the file asks for one
                 #[argh(switch)]
                 no_chat: bool,
-                /// only none exists in this version
+                /// settings under one name: exact, balanced or fast; flags that are given beside
+                /// it count (default: exact)
+                #[argh(option, arg_name = "name")]
+                preset: Option<dllm_rt::denoise::Preset>,
+                /// commit every position of the block whose certainty, from 0 to 1, is at least
+                /// this
+                #[argh(option, arg_name = "p")]
+                threshold: Option<f64>,
+                /// commit the n surest of the block, n the most with (n + 1)(1 - certainty) within
+                /// this
+                #[argh(option, arg_name = "f")]
+                factor: Option<f64>,
+                /// keep keys and values from step to step: none, those left of the block (prefix),
+                /// or on both sides of it (dual) (default: none)
                 #[argh(option, arg_name = "kind")]
-                cache: Option<String>,
-                /// a later version's
-                #[argh(option, hidden_help)]
-                threshold: Option<String>,
-                /// a later version's
-                #[argh(option, hidden_help)]
-                factor: Option<String>,
-                /// a later version's
-                #[argh(option, hidden_help)]
-                refresh: Option<String>,
-                /// a later version's
-                #[argh(option, hidden_help)]
-                preset: Option<String>,
-                /// a later version's
-                #[argh(option, hidden_help)]
-                deadline_ms: Option<String>,
+                cache: Option<dllm_rt::denoise::Cache>,
+                /// with --cache: compute all of them anew after so many steps of a block (default:
+                /// at its first step alone)
+                #[argh(option, arg_name = "n")]
+                refresh: Option<u32>,
+                /// begin with one block and append others while the text has not ended, up to
+                /// --max-tokens
+                #[argh(switch)]
+                grow: bool,
+                /// stop after so many milliseconds with the best text so far
+                #[argh(option, arg_name = "n")]
+                deadline_ms: Option<u64>,
             }
         }
 
         impl $name {
             /// The flags of every command that generates.
-            fn generation(&self) -> $crate::cli::generation::Generation<'_> {
+            fn generation(&self) -> $crate::cli::generation::Generation {
                 $crate::cli::generation::Generation {
                     block_length: self.block_length,
                     algorithm: self.algorithm,
@@ -90,14 +97,12 @@ macro_rules! generation_command {
                     early_stop: self.early_stop,
                     forbid_end: self.forbid_end,
                     distrust_end: self.distrust_end,
-                    cache: self.cache.as_deref(),
-                    later: [
-                        ("--threshold", self.threshold.is_some()),
-                        ("--factor", self.factor.is_some()),
-                        ("--refresh", self.refresh.is_some()),
-                        ("--preset", self.preset.is_some()),
-                        ("--deadline-ms", self.deadline_ms.is_some()),
-                    ],
+                    preset: self.preset.unwrap_or_default(),
+                    threshold: self.threshold,
+                    factor: self.factor,
+                    cache: self.cache,
+                    refresh: self.refresh,
+                    grow: self.grow,
                 }
             }
         }
@@ -107,7 +112,7 @@ pub(in crate::cli) use generation_command;
 
 /// How to generate, as far as every command that does may be told; as the flags of these names.
 #[derive(Clone, Copy, Debug)]
-pub struct Generation<'a> {
+pub struct Generation {
     /// `--block-length`
     pub block_length: Option<u32>,
     /// `--algorithm`
@@ -132,45 +137,48 @@ pub struct Generation<'a> {
     pub forbid_end: bool,
     /// `--distrust-end`
     pub distrust_end: bool,
+    /// `--preset`
+    pub preset: Preset,
+    /// `--threshold`
+    pub threshold: Option<f64>,
+    /// `--factor`
+    pub factor: Option<f64>,
     /// `--cache`
-    pub cache: Option<&'a str>,
-    /// Flags of later versions and whether they were given.
-    pub later: [(&'static str, bool); 5],
+    pub cache: Option<Cache>,
+    /// `--refresh`
+    pub refresh: Option<u32>,
+    /// `--grow`
+    pub grow: bool,
 }
 
-impl Generation<'_> {
-    /// Refuses flags of later versions.
-    ///
-    /// # Errors
-    /// The first such flag.
-    pub fn check(&self) -> Result<(), Failure> {
-        later::refuse_flags(&self.later)?;
-        match self.cache {
-            None | Some("none") => Ok(()),
-            Some(kind @ ("prefix" | "dual")) => Err(Failure::Later(format!("`--cache {kind}`"))),
-            Some(kind) => {
-                let message = format!("--cache `{kind}` is unknown; only none exists");
-                Err(Failure::Usage(message))
-            }
-        }
-    }
-
-    /// The settings for so many tokens and steps; what was not given is left to the model's kind.
+impl Generation {
+    /// The settings for so many tokens and steps; what was not given is the preset's, or left to
+    /// the model's kind.
     pub fn settings(&self, max_tokens: Option<u32>, steps: Option<u32>) -> Settings {
-        let default = Settings::default();
+        let preset = self.preset.settings();
+        // One says how many positions commit, so that it takes the place of the other.
+        let has_pace = self.threshold.is_some() || self.factor.is_some();
+        let cache = self.cache.unwrap_or(preset.cache);
+        // A preset's refresh goes with its cache.
+        let refresh = preset.refresh.filter(|_| cache == preset.cache);
         Settings {
-            gen_length: max_tokens.unwrap_or(default.gen_length),
+            gen_length: max_tokens.unwrap_or(preset.gen_length),
             steps,
             block_length: self.block_length,
+            threshold: if has_pace { self.threshold } else { preset.threshold },
+            factor: if has_pace { self.factor } else { preset.factor },
+            cache,
+            refresh: self.refresh.or(refresh),
+            grow: self.grow || preset.grow,
             algorithm: self.algorithm,
             temperature: self.temperature,
             top_p: self.top_p,
             top_k: self.top_k,
             alg_temp: self.alg_temp,
             eps: self.eps,
-            cfg_scale: self.cfg_scale.unwrap_or(default.cfg_scale),
-            seed: self.seed.unwrap_or(default.seed),
-            early_stop: self.early_stop.unwrap_or(default.early_stop),
+            cfg_scale: self.cfg_scale.unwrap_or(preset.cfg_scale),
+            seed: self.seed.unwrap_or(preset.seed),
+            early_stop: self.early_stop.unwrap_or(preset.early_stop),
             forbid_end_in_logits: self.forbid_end,
             zero_end_confidence: self.distrust_end,
         }

@@ -1,4 +1,4 @@
-//! Commands and flags that are known but not part of this version.
+//! Commands that are known but not part of this version.
 
 use crate::cli::failure::Failure;
 
@@ -17,16 +17,5 @@ pub fn refuse_command(args: &[String]) -> Result<(), Failure> {
             Err(Failure::Later(format!("command `{first}`")))
         }
         _ => Ok(()),
-    }
-}
-
-/// Refuses the first of the flags that was given.
-///
-/// # Errors
-/// [`Failure::Later`].
-pub fn refuse_flags(flags: &[(&str, bool)]) -> Result<(), Failure> {
-    match flags.iter().find(|(_, given)| *given) {
-        Some((flag, _)) => Err(Failure::Later(format!("`{flag}`"))),
-        None => Ok(()),
     }
 }

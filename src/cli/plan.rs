@@ -44,6 +44,9 @@ pub struct PlanCommand {
     /// plan for classifier-free guidance, which needs them twice
     #[argh(switch)]
     guidance: bool,
+    /// plan for keys and values that are kept from step to step
+    #[argh(switch)]
+    cache: bool,
     /// worker threads (default: the physical cores that may be used)
     #[argh(option, arg_name = "n")]
     threads: Option<usize>,
@@ -95,7 +98,7 @@ fn limits(command: &PlanCommand, config: &Config) -> Result<Limits, Failure> {
         wanted: command.wanted.unwrap_or_else(|| schedule.wanted_max(0).max(1)),
         logits: command.logits || schedule.needs_logits(),
         guidance: command.guidance,
-        cache: false,
+        cache: command.cache,
         threads: command.threads.unwrap_or_else(cpus::physical_count),
     })
 }

@@ -219,6 +219,22 @@ impl Schedule {
         self.pace
     }
 
+    /// The certainty at which positions commit.
+    pub fn threshold(&self) -> Option<f64> {
+        match self.pace {
+            Pace::Threshold(threshold) => Some(threshold),
+            _ => None,
+        }
+    }
+
+    /// The factor within which positions commit.
+    pub fn factor(&self) -> Option<f64> {
+        match self.pace {
+            Pace::Factor(factor) => Some(factor),
+            _ => None,
+        }
+    }
+
     /// What is kept from pass to pass.
     pub fn cache(&self) -> Cache {
         self.cache

@@ -1,6 +1,7 @@
 //! Puts tasks before a model and counts.
 
 use super::request::Request;
+use crate::cli::answer::Cut;
 use crate::cli::args::one_line;
 use crate::cli::failure::Failure;
 use crate::cli::interrupt::Interrupt;
@@ -9,7 +10,7 @@ use crate::cli::session::Session;
 use dllm_rt::denoise::Settings;
 use dllm_rt::{Engine, Schedule};
 use std::fmt;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A family's tasks, ready to be put.
 pub struct Exam<'a> {
@@ -28,12 +29,16 @@ pub struct Score {
     pub right: usize,
     /// Forward passes.
     pub passes: u64,
+    /// Rows of all passes.
+    pub rows: u64,
     /// Tokens that the model wrote, ends and what comes after them not counted.
     pub tokens: u64,
     /// Seconds of all steps.
     pub seconds: f64,
     /// Wrong answers, as many as were asked for.
     pub wrong: Vec<Wrong>,
+    /// Every answer, where they were asked for.
+    pub answers: Vec<String>,
 }
 
 /// A wrong answer.
@@ -60,6 +65,7 @@ impl Score {
         self.items += other.items;
         self.right += other.right;
         self.passes += other.passes;
+        self.rows += other.rows;
         self.tokens += other.tokens;
         self.seconds += other.seconds;
     }
@@ -72,6 +78,11 @@ impl Score {
     /// Forward passes an answer took.
     pub fn passes_per_answer(&self) -> f64 {
         self.passes as f64 / self.items.max(1) as f64
+    }
+
+    /// Rows that were computed for an answer.
+    pub fn rows_per_answer(&self) -> f64 {
+        self.rows as f64 / self.items.max(1) as f64
     }
 
     /// Tokens of answers a forward pass gave.
@@ -101,6 +112,10 @@ pub struct Examiner<'a> {
     pub total: u64,
     /// Wrong answers to keep of each family.
     pub show: usize,
+    /// Whether to keep every answer.
+    pub keeps_answers: bool,
+    /// How long an answer may take.
+    pub deadline: Option<Duration>,
 }
 
 impl Examiner<'_> {
@@ -143,16 +158,21 @@ impl Examiner<'_> {
         self.engine.reset_stats();
         let start = Instant::now();
         while !canvas.is_done() {
-            if self.interrupt.is_pressed() {
-                return Ok(());
-            }
-            self.engine.step(&mut canvas);
+            match Cut::now(&self.interrupt, self.deadline, start) {
+                Some(Cut::Interrupt) => return Ok(()),
+                Some(Cut::Deadline) => break,
+                None => self.engine.step(&mut canvas),
+            };
         }
         score.seconds += start.elapsed().as_secs_f64();
         let (answer, tokens) = request.read(self.session, &canvas)?;
         score.items += 1;
         score.passes += self.engine.stats().passes;
+        score.rows += self.engine.stats().rows_computed;
         score.tokens += tokens as u64;
+        if self.keeps_answers {
+            score.answers.push(answer.clone());
+        }
         if answer == request.task.answer {
             score.right += 1;
         } else if score.wrong.len() < self.show {

@@ -13,13 +13,14 @@ use crate::cli::interrupt::Interrupt;
 use crate::cli::output::Progress;
 use crate::cli::session::{self, Session};
 use crate::cli::{End, output};
-use dllm_rt::denoise::Settings;
+use dllm_rt::denoise::{Cache, Settings};
 use dllm_rt::vocab::Special;
 use dllm_rt::{Limits, Schedule};
 use measure::{Exam, Examiner};
 use report::Report;
 use request::Request;
 use std::path::Path;
+use std::time::Duration;
 
 generation_command! {
     /// Scores a model by tasks that have one right answer: exact match by family, forward passes
@@ -47,6 +48,9 @@ generation_command! {
         /// print the first n wrong answers of each family on standard error (default: 0)
         #[argh(option, arg_name = "n")]
         show: Option<usize>,
+        /// with --json: every answer, so that runs can be compared
+        #[argh(switch)]
+        answers: bool,
         /// write a plot of the score against the forward passes, an SVG
         #[argh(option, arg_name = "path")]
         plot: Option<FilePath>,
@@ -78,6 +82,8 @@ pub fn run(command: &Eval) -> Result<End, Failure> {
         done: 0,
         total: (items * settings.len()) as u64,
         show: command.show.unwrap_or(0),
+        keeps_answers: command.answers && command.json,
+        deadline: command.deadline_ms.map(Duration::from_millis),
     };
     let mut report = Report::new(flags.source(), model_hash, &options, &examiner.engine);
     for (settings, schedule) in &settings {
@@ -120,7 +126,6 @@ fn plot(report: &Report, items: usize, path: &Path) -> Result<(), Failure> {
 impl Eval {
     /// Refuses what no model is needed to refuse.
     fn check(&self) -> Result<(), Failure> {
-        self.generation().check()?;
         let usage = |message: &str| Err(Failure::Usage(message.into()));
         if self.every == Some(0) {
             return usage("--every is 0; give at least 1");
@@ -230,7 +235,8 @@ fn limits(
     settings: &[(Settings, Schedule)],
     threads: usize,
 ) -> Result<Limits, Failure> {
-    let mut limits = Limits { rows: 1, wanted: 1, logits: false, guidance: false, threads };
+    let mut limits =
+        Limits { rows: 1, wanted: 1, logits: false, guidance: false, cache: false, threads };
     for (settings, whole) in settings {
         for request in exams.iter().flat_map(|exam| &exam.requests) {
             let schedule = request.schedule(settings, whole)?;
@@ -238,6 +244,7 @@ fn limits(
             limits.wanted = limits.wanted.max(schedule.wanted_max(request.masks));
             limits.logits |= schedule.needs_logits();
             limits.guidance |= schedule.cfg_scale() > 0.0;
+            limits.cache |= schedule.cache() != Cache::None;
         }
     }
     Ok(limits)

@@ -3,6 +3,7 @@
 use super::measure::{Exam, Score};
 use crate::cli::output;
 use crate::cli::source::Source;
+use dllm_rt::denoise::{Cache, Pace};
 use dllm_rt::{Engine, Options, Schedule};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
@@ -28,9 +29,14 @@ pub struct Scored {
 }
 
 impl Scored {
-    /// Denoising steps for an answer that is to be written whole.
+    /// Denoising steps for an answer that is to be written whole; the most there can be where the
+    /// model's certainty says how many there are.
     pub fn steps(&self) -> u32 {
-        self.schedule.steps_total(0)
+        let schedule = &self.schedule;
+        match schedule.pace() {
+            Pace::Steps => schedule.steps_total(0),
+            Pace::Threshold(_) | Pace::Factor(_) => schedule.steps_total(schedule.gen_length()),
+        }
     }
 
     fn settings(&self) -> Value {
@@ -46,7 +52,11 @@ impl Scored {
             "alg_temp": schedule.alg_temp(),
             "eps": schedule.eps(),
             "cfg_scale": schedule.cfg_scale(),
-            "cache": "none",
+            "threshold": schedule.threshold(),
+            "factor": schedule.factor(),
+            "cache": schedule.cache().name(),
+            "refresh": schedule.refresh(),
+            "grow": schedule.grows(),
             "early_stop": schedule.early_stop(),
             "forbid_end": schedule.forbid_end_in_logits(),
             "distrust_end": schedule.zero_end_confidence(),
@@ -56,7 +66,13 @@ impl Scored {
     }
 
     fn json(&self) -> Map<String, Value> {
-        let family = |(name, score): &(String, Score)| (name.clone(), score_json(score).into());
+        let family = |(name, score): &(String, Score)| {
+            let mut object = score_json(score);
+            if !score.answers.is_empty() {
+                object.insert("answers".into(), score.answers.clone().into());
+            }
+            (name.clone(), object.into())
+        };
         let mut object = score_json(&self.all);
         let per_family: Map<String, Value> = self.families.iter().map(family).collect();
         object.insert("per_family".into(), per_family.into());
@@ -64,31 +80,46 @@ impl Scored {
         object
     }
 
+    /// The settings that matter, in words.
+    fn title(&self) -> String {
+        let (schedule, steps) = (&self.schedule, self.steps());
+        let pace = match schedule.pace() {
+            Pace::Steps => format!("{steps} steps"),
+            Pace::Threshold(threshold) => format!("threshold {threshold}"),
+            Pace::Factor(factor) => format!("factor {factor}"),
+        };
+        let refresh = match schedule.refresh() {
+            Some(passes) => format!(" refreshed every {passes}"),
+            None => String::new(),
+        };
+        let cache = match schedule.cache() {
+            Cache::None => String::new(),
+            cache => format!(", {} cache{refresh}", cache.name()),
+        };
+        let grow = if schedule.grows() { "up to " } else { "" };
+        let (algorithm, tokens) = (schedule.algorithm().name(), schedule.gen_length());
+        let block = schedule.block_length();
+        format!("{algorithm}, {grow}{tokens} tokens, {pace}, blocks of {block}{cache}")
+    }
+
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        let schedule = &self.schedule;
-        let steps = self.steps();
-        writeln!(
-            out,
-            "{}, {} tokens, {steps} steps, blocks of {}",
-            schedule.algorithm().name(),
-            schedule.gen_length(),
-            schedule.block_length()
-        )?;
+        writeln!(out, "{}", self.title())?;
         let width = self.families.iter().map(|(name, _)| name.len()).max().unwrap_or(0).max(6);
         writeln!(
             out,
-            "{:width$}    right        exact   passes/answer   tokens/pass   tokens/s",
+            "{:width$}    right        exact   passes/answer   rows/answer   tokens/pass   tokens/s",
             "family"
         )?;
         let families = self.families.iter().map(|(name, score)| (name.as_str(), score));
         for (name, score) in families.chain([("all", &self.all)]) {
             writeln!(
                 out,
-                "{name:width$} {:>4} of {:<4}  {:>6.1} %   {:>13.1}   {:>11.2}   {:>8.1}",
+                "{name:width$} {:>4} of {:<4}  {:>6.1} %   {:>13.1}   {:>11.0}   {:>11.2}   {:>8.1}",
                 score.right,
                 score.items,
                 100.0 * score.exact_match(),
                 score.passes_per_answer(),
+                score.rows_per_answer(),
                 score.tokens_per_pass(),
                 score.tokens_per_s()
             )?;
@@ -98,11 +129,12 @@ impl Scored {
 }
 
 fn score_json(score: &Score) -> Map<String, Value> {
-    let fields: [(&str, Value); 7] = [
+    let fields: [(&str, Value); 8] = [
         ("exact_match", score.exact_match().into()),
         ("items", score.items.into()),
         ("right", score.right.into()),
         ("forward_passes_per_answer", score.passes_per_answer().into()),
+        ("rows_per_answer", score.rows_per_answer().into()),
         ("tokens_per_forward_pass", score.tokens_per_pass().into()),
         ("tokens_per_s", score.tokens_per_s().into()),
         ("generate_s", score.seconds.into()),

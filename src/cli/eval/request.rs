@@ -6,7 +6,7 @@ use crate::cli::args::one_line;
 use crate::cli::failure::Failure;
 use crate::cli::prompt::message;
 use crate::cli::session::Session;
-use dllm_rt::denoise::Settings;
+use dllm_rt::denoise::{Pace, Settings};
 use dllm_rt::vocab::Special;
 use dllm_rt::{Canvas, Schedule};
 use std::ops::Range;
@@ -77,9 +77,14 @@ impl<'a> Request<'a> {
         }
         // In 64 bits, since both may be a million.
         let (holes, length) = (self.holes as u64, u64::from(whole.gen_length()));
-        let steps = u64::from(whole.steps_total(0));
-        let steps = (holes * steps).div_ceil(length).clamp(1, holes) as u32;
-        let settings = Settings { gen_length: 0, steps: Some(steps), ..settings.clone() };
+        let steps = match (whole.pace(), whole.steps()) {
+            (Pace::Threshold(_) | Pace::Factor(_), None) => None,
+            _ => {
+                let steps = holes * u64::from(whole.steps_total(0));
+                Some(steps.div_ceil(length).clamp(1, holes) as u32)
+            }
+        };
+        let settings = Settings { gen_length: 0, steps, ..settings.clone() };
         Ok(Schedule::new(whole.kind(), &settings)?)
     }
 

@@ -32,6 +32,7 @@ struct Limits {
     wanted: usize,
     logits: bool,
     guidance: bool,
+    cache: bool,
     threads: usize,
 }
 
@@ -99,6 +100,7 @@ pub fn table(plan: &Plan, config: &Config, source: Source<'_>) -> Table {
             wanted: limits.wanted,
             logits: limits.logits,
             guidance: limits.guidance,
+            cache: limits.cache,
             threads: limits.threads,
         },
         weights: Weights { kinds, entries },
@@ -162,21 +164,29 @@ impl Table {
     /// # Errors
     /// Those of `out`.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        let Limits { rows, wanted, logits, guidance, threads, .. } = self.limits;
+        let Limits { rows, wanted, logits, guidance, cache, threads, .. } = self.limits;
         let kept = match (logits, guidance) {
             (_, true) => ", guidance",
             (true, false) => ", whole rows of logits",
             (false, false) => "",
         };
+        let cache = if cache { ", kept keys and values" } else { "" };
         writeln!(out, "{} ({})", self.model, self.arch)?;
-        writeln!(out, "{rows} rows, {wanted} wanted, {threads} threads{kept}\n")?;
+        writeln!(out, "{rows} rows, {wanted} wanted, {threads} threads{kept}{cache}\n")?;
         self.write_ops(out)?;
         writeln!(out, "\nweights")?;
         for (kind, total) in &self.weights.kinds {
             writeln!(out, "  {kind:<20} {:>5} {:>15}", total.count, total.bytes)?;
         }
         writeln!(out, "\n{:<28} {:>15} {:>15}  live in stages", "buffers", "bytes", "offset")?;
-        for Buffer { name, offset, bytes, live: [first, end] } in &self.buffers {
+        for alike in self.buffers.chunk_by(|a, b| a.name == b.name) {
+            let Buffer { name, offset, live: [first, end], .. } = &alike[0];
+            // Kept keys and values have a buffer a layer.
+            let name = match alike.len() {
+                1 => (*name).to_owned(),
+                count => format!("{name}, {count} times"),
+            };
+            let bytes: usize = alike.iter().map(|buffer| buffer.bytes).sum();
             writeln!(out, "  {name:<26} {bytes:>15} {offset:>15}  {first}..{end}")?;
         }
         self.write_totals(out)

@@ -122,9 +122,10 @@ impl Chat<'_> {
             watch: command.watch.then(|| Watch::new(session)),
             progress: Progress::steps(!command.watch),
         };
-        let outcome = generate::generate(engine, &mut canvas, interrupt, &mut watchers)?;
+        let deadline = command.deadline();
+        let outcome = generate::generate(engine, &mut canvas, interrupt, deadline, &mut watchers)?;
         watchers.finish();
-        let answer = Answer::new(session, &canvas, &command.stops(), outcome.interrupted)?;
+        let answer = Answer::new(session, &canvas, &command.stops(), outcome.cut)?;
         if command.verbose {
             report::say(engine, &outcome);
         }

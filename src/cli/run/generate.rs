@@ -1,12 +1,13 @@
 //! The loop over steps, with whoever looks on.
 
 use super::watch::Watch;
+use crate::cli::answer::Cut;
 use crate::cli::failure::Failure;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::output::Progress;
 use dllm_rt::team::Counters;
 use dllm_rt::{Canvas, Engine};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What is done after every step.
 pub struct Watchers<'a> {
@@ -40,15 +41,15 @@ impl Watchers<'_> {
 /// How a generation went.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
-    /// Whether an interrupt ended it.
-    pub interrupted: bool,
+    /// What ended it before it was done.
+    pub cut: Option<Cut>,
     /// Seconds of all steps.
     pub generate_s: f64,
     /// What the engine's threads did in all steps after the first that made a pass.
     pub counters: Counters,
 }
 
-/// Steps until the canvas is done or the user has had enough.
+/// Steps until the canvas is done, the time is up or the user has had enough.
 ///
 /// # Errors
 /// Those of the live canvas.
@@ -56,12 +57,19 @@ pub fn generate(
     engine: &mut Engine,
     canvas: &mut Canvas,
     interrupt: &Interrupt,
+    deadline: Option<Duration>,
     watchers: &mut Watchers<'_>,
 ) -> Result<Outcome, Failure> {
     engine.reset_stats();
     engine.set_counting(true);
     let start = Instant::now();
-    while !canvas.is_done() && !interrupt.is_pressed() {
+    let mut cut = None;
+    while !canvas.is_done() {
+        // Asked for so that a deadline of 0 makes no step.
+        cut = Cut::now(interrupt, deadline, start);
+        if cut.is_some() {
+            break;
+        }
         let is_first = engine.stats().passes == 0;
         engine.step(canvas);
         if is_first {
@@ -71,9 +79,5 @@ pub fn generate(
         }
         watchers.look(canvas)?;
     }
-    Ok(Outcome {
-        interrupted: !canvas.is_done(),
-        generate_s: start.elapsed().as_secs_f64(),
-        counters: engine.counters(),
-    })
+    Ok(Outcome { cut, generate_s: start.elapsed().as_secs_f64(), counters: engine.counters() })
 }

@@ -6,7 +6,7 @@ mod report;
 mod settings;
 mod watch;
 
-use crate::cli::answer::Answer;
+use crate::cli::answer::{Answer, Cut};
 use crate::cli::args::{FilePath, Ids, Text};
 use crate::cli::failure::Failure;
 use crate::cli::flags::ModelFlags;
@@ -16,11 +16,12 @@ use crate::cli::output::Progress;
 use crate::cli::prompt::PromptFlags;
 use crate::cli::session::{self, Session};
 use crate::cli::{End, answer, output};
+use dllm_rt::denoise::Cache;
 use dllm_rt::{Canvas, Limits, Schedule};
 use generate::Watchers;
 use report::Loaded;
 use std::io::Write;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use watch::Watch;
 
 generation_command! {
@@ -99,6 +100,11 @@ impl Run {
         }
     }
 
+    /// How long a generation may take.
+    fn deadline(&self) -> Option<Duration> {
+        self.deadline_ms.map(Duration::from_millis)
+    }
+
     /// The texts that end the answer.
     fn stops(&self) -> Vec<&str> {
         self.stop.iter().map(|text| text.0.as_str()).collect()
@@ -116,7 +122,8 @@ fn once(command: &Run, flags: &ModelFlags) -> Result<End, Failure> {
     let prompt = prompt.encode(&session.vocab, command.holes.then_some(mask))?;
     // Refused here rather than after the model is loaded.
     let canvas = Canvas::new(&prompt, &schedule, &session.facts)?;
-    let limits = limits(command, &schedule, canvas.ids().len(), holes(&prompt, mask), flags);
+    let rows = canvas.positions_max();
+    let limits = limits(command, &schedule, rows, holes(&prompt, mask), flags);
     session::check_context(limits.rows, &session.config)?;
     let model_hash = if command.json { session.hash(flags.threads()) } else { String::new() };
     let start = Instant::now();
@@ -130,9 +137,11 @@ fn once(command: &Run, flags: &ModelFlags) -> Result<End, Failure> {
         watch: command.watch.then(|| Watch::new(&session)),
         progress: Progress::steps(!command.watch),
     };
-    let outcome = generate::generate(&mut engine, &mut canvas, &interrupt, &mut watchers)?;
+    let deadline = command.deadline();
+    let outcome =
+        generate::generate(&mut engine, &mut canvas, &interrupt, deadline, &mut watchers)?;
     let trace = watchers.finish();
-    let answer = Answer::new(&session, &canvas, &command.stops(), outcome.interrupted)?;
+    let answer = Answer::new(&session, &canvas, &command.stops(), outcome.cut)?;
     let holes = answer::holes(&session, &prompt, &canvas)?;
     if flags.verbose {
         report::say(&engine, &outcome);
@@ -148,7 +157,7 @@ fn once(command: &Run, flags: &ModelFlags) -> Result<End, Failure> {
         }
         output::results(|out| writeln!(out, "{}", answer.text))?;
     }
-    Ok(if outcome.interrupted { End::Interrupted } else { End::Done })
+    Ok(if outcome.cut == Some(Cut::Interrupt) { End::Interrupted } else { End::Done })
 }
 
 /// What the request needs, and no more.
@@ -166,7 +175,7 @@ fn limits(
         wanted: wanted.max(1),
         logits: command.full_logits || schedule.needs_logits(),
         guidance: schedule.cfg_scale() > 0.0,
-        cache: false,
+        cache: schedule.cache() != Cache::None,
         threads: flags.threads(),
     }
 }

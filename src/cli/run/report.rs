@@ -88,7 +88,7 @@ pub fn report<'a>(
         steps: canvas.steps_total(),
         block_length: schedule.block_length(),
         algorithm: schedule.algorithm().name(),
-        cache: "none",
+        cache: schedule.cache().name(),
         seed: schedule.seed(),
         forward_passes: stats.passes,
         rows_computed: stats.rows_computed,

@@ -10,7 +10,6 @@ impl Run {
     /// # Errors
     /// The first such flag.
     pub fn check(&self) -> Result<(), Failure> {
-        self.generation().check()?;
         if self.stop.iter().any(|stop| stop.0.is_empty()) {
             return Err(Failure::Usage("--stop is empty; give a text".into()));
         }
