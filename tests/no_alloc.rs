@@ -27,15 +27,16 @@ fn main() {
                 wanted: 25,
                 logits: true,
                 guidance: true,
-                cache: false,
+                cache: true,
                 threads,
             };
             let mut engine = models::load_within(name, limits, None);
             if !dllm_arena::lock_process() {
                 println!("no_alloc: memory is not locked; a page may be reclaimed and fault");
             }
-            for settings in models::every_sampler(models::kind(&engine)) {
-                check(&mut engine, name, threads, &settings);
+            let kind = models::kind(&engine);
+            for settings in models::every_sampler(kind).iter().chain(&models::every_saving(kind)) {
+                check(&mut engine, name, threads, settings);
             }
             canary(&mut engine, threads);
         }

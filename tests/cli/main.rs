@@ -5,6 +5,7 @@ mod built_in;
 mod chat;
 mod ends;
 mod eval;
+mod faster;
 mod interrupt;
 mod json;
 mod logits;

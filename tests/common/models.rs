@@ -1,7 +1,7 @@
 //! The small models kept in the tree, loaded for tests.
 #![allow(dead_code)]
 
-use dllm_rt::denoise::{ModelFacts, Settings};
+use dllm_rt::denoise::{Cache, ModelFacts, Settings};
 use dllm_rt::gguf::{self, Gguf};
 use dllm_rt::model::Architecture;
 use dllm_rt::sample::{Algorithm, Kind};
@@ -61,6 +61,21 @@ pub fn prompt() -> Vec<u32> {
     let mut prompt: Vec<u32> = (0..20).map(|i| 100 + 37 * i).collect();
     prompt[7] = MASK;
     prompt
+}
+
+/// Every pace with every cache.
+pub fn every_saving(kind: Kind) -> Vec<Settings> {
+    let base = Settings { gen_length: 24, block_length: Some(8), ..Settings::default() };
+    let mut all = Vec::new();
+    for cache in Cache::ALL {
+        for refresh in [None, Some(3)].into_iter().filter(|r| r.is_none() || cache != Cache::None) {
+            let base = Settings { cache, refresh, early_stop: false, ..base.clone() };
+            all.push(Settings { threshold: Some(0.3), grow: true, ..base.clone() });
+            all.push(Settings { factor: Some(2.0), ..base.clone() });
+            all.push(Settings { grow: kind == Kind::Llada, ..base });
+        }
+    }
+    all
 }
 
 /// Every algorithm of a kind with every way to choose tokens and positions.

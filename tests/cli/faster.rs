@@ -1,0 +1,91 @@
+//! Thresholds, caches, growing canvases, presets and deadlines, as flags.
+
+use crate::support::{DREAM, LLADA, on, run};
+use serde_json::Value;
+
+/// Prompts that the built-in model answers.
+const PROMPTS: [&str; 5] = [
+    "What is the capital of France?",
+    "What is 47 + 35?",
+    "Spell CHAIR.",
+    "Make a record: Anna is 34 and lives in Paris.",
+    "Tell a story of Leo, a brave owl in the castle.",
+];
+
+fn ask(prompt: &str, args: &str) -> Value {
+    let args = args.split_whitespace();
+    run(["run", "--json", "--prompt", prompt].into_iter().chain(args)).json()
+}
+
+fn number(json: &Value, key: &str) -> u64 {
+    json[key].as_u64().unwrap()
+}
+
+#[test]
+fn presets_say_the_same_in_fewer_passes_and_rows() {
+    for prompt in PROMPTS {
+        let exact = ask(prompt, "--preset exact");
+        assert_eq!(exact["tokens"], ask(prompt, "")["tokens"], "exact is the default");
+        let mut before = exact.clone();
+        for preset in ["balanced", "fast"] {
+            let json = ask(prompt, &format!("--preset {preset}"));
+            assert_eq!(json["text"], exact["text"], "{preset}");
+            assert!(number(&json, "rows_computed") < number(&before, "rows_computed"), "{json}");
+            assert!(number(&json, "forward_passes") < number(&exact, "forward_passes") / 2);
+            assert_eq!(number(&json["counters"], "allocations"), 0);
+            before = json;
+        }
+        assert_eq!(before["cache"], "dual");
+    }
+}
+
+#[test]
+fn flags_beside_a_preset_count() {
+    let json = ask(PROMPTS[0], "--preset fast --cache none");
+    assert_eq!(json["cache"], "none");
+    let prefix = ask(PROMPTS[0], "--preset fast --cache prefix --refresh 2 --factor 1");
+    assert_eq!((&prefix["cache"], &prefix["text"]), (&"prefix".into(), &json["text"]));
+}
+
+#[test]
+fn a_canvas_grows_no_further_than_the_text() {
+    let json = ask(PROMPTS[0], "--grow --max-tokens 96");
+    assert_eq!(json["tokens"].as_array().unwrap().len(), 32);
+    let whole = ask(PROMPTS[0], "--max-tokens 96");
+    assert_eq!(whole["tokens"].as_array().unwrap().len(), 96);
+    assert!(number(&json, "rows_computed") < number(&whole, "rows_computed"));
+    // One that never ends has every block.
+    let args = "--tokens 5,6,7 --grow --max-tokens 20 --block-length 8 --early-stop false --json";
+    let json = on(LLADA, "run", args).json();
+    assert_eq!(json["tokens"].as_array().unwrap().len(), 20);
+    assert_eq!(number(&json, "forward_passes"), 20);
+}
+
+#[test]
+fn a_deadline_ends_a_run_with_what_there_is() {
+    let json = ask(PROMPTS[4], "--deadline-ms 0");
+    assert_eq!(json["finish_reason"], "deadline");
+    assert_eq!(number(&json, "forward_passes"), 0);
+    assert_eq!(json["text"], "");
+    let late = ask(PROMPTS[4], "--deadline-ms 600000");
+    assert_eq!(late["finish_reason"], "stop");
+    let score = run(["eval", "--family", "capital", "--every", "20", "--deadline-ms", "0", "--json"]);
+    assert_eq!(number(&score.json(), "right"), 0);
+}
+
+#[test]
+fn steps_are_the_most_there_are_with_a_threshold() {
+    let json = ask(PROMPTS[4], "--threshold 1 --steps 3");
+    assert_eq!((number(&json, "forward_passes"), number(&json, "steps")), (3, 3));
+}
+
+#[test]
+fn dream_has_blocks_with_a_threshold() {
+    let args = "--tokens 5,6,7,8 --max-tokens 16 --block-length 8 --seed 3 --json";
+    let fast = on(DREAM, "run", &format!("{args} --threshold 0.5 --cache dual")).json();
+    assert_eq!((&fast["cache"], number(&fast, "block_length")), (&"dual".into(), 8));
+    assert!(number(&fast, "rows_computed") < 20 * number(&fast, "forward_passes"));
+    let refreshed = format!("{args} --threshold 0.5 --cache dual --refresh 1");
+    let none = on(DREAM, "run", &format!("{args} --threshold 0.5")).json();
+    assert_eq!(on(DREAM, "run", &refreshed).json()["tokens"], none["tokens"]);
+}
