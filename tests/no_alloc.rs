@@ -22,14 +22,8 @@ fn main() {
     for name in models::ALL {
         for threads in [1, 2, 3] {
             // Few rows of logits: as tight as requests make it.
-            let limits = Limits {
-                rows: 48,
-                wanted: 25,
-                logits: true,
-                guidance: true,
-                cache: true,
-                threads,
-            };
+            let limits =
+                Limits { rows: 48, wanted: 25, logits: true, guidance: true, cache: true, threads };
             let mut engine = models::load_within(name, limits, None);
             if !dllm_arena::lock_process() {
                 println!("no_alloc: memory is not locked; a page may be reclaimed and fault");

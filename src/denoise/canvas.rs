@@ -197,6 +197,7 @@ impl Canvas {
             self.planned = true;
             self.wanted_count = 0;
             if !self.is_done() {
+                self.visible = self.visible.max(self.block_end());
                 match (self.schedule.pace(), self.schedule.kind()) {
                     (Pace::Steps, Kind::Llada) => self.plan_llada(),
                     (Pace::Steps, Kind::Dream) => self.plan_dream(),
@@ -402,7 +403,6 @@ impl Canvas {
 
     fn next_block(&mut self) {
         self.place = Place { block: self.place.block + 1, ..Place::default() };
-        self.visible = self.visible.max(self.block_end());
         self.since_whole = None;
     }
 

@@ -203,8 +203,11 @@ impl Schedule {
     }
 
     /// Steps of a run whose prompt has `holes`, unless it stops early: those asked for, at least
-    /// one a block.
+    /// one a block; the most there can be where the pace is adaptive.
     pub fn steps_total(&self, holes: u32) -> u32 {
+        if self.pace.is_adaptive() {
+            return self.steps.unwrap_or(holes.saturating_add(self.gen_length));
+        }
         let steps = self.steps.unwrap_or(holes);
         Blocks::new(self.gen_length, self.block_length, steps).steps_total()
     }

@@ -69,7 +69,8 @@ fn a_deadline_ends_a_run_with_what_there_is() {
     assert_eq!(json["text"], "");
     let late = ask(PROMPTS[4], "--deadline-ms 600000");
     assert_eq!(late["finish_reason"], "stop");
-    let score = run(["eval", "--family", "capital", "--every", "20", "--deadline-ms", "0", "--json"]);
+    let score =
+        run(["eval", "--family", "capital", "--every", "20", "--deadline-ms", "0", "--json"]);
     assert_eq!(number(&score.json(), "right"), 0);
 }
 
@@ -82,7 +83,7 @@ fn steps_are_the_most_there_are_with_a_threshold() {
 #[test]
 fn dream_has_blocks_with_a_threshold() {
     let args = "--tokens 5,6,7,8 --max-tokens 16 --block-length 8 --seed 3 --json";
-    let fast = on(DREAM, "run", &format!("{args} --threshold 0.5 --cache dual")).json();
+    let fast = on(DREAM, "run", &format!("{args} --threshold 1 --cache dual")).json();
     assert_eq!((&fast["cache"], number(&fast, "block_length")), (&"dual".into(), 8));
     assert!(number(&fast, "rows_computed") < 20 * number(&fast, "forward_passes"));
     let refreshed = format!("{args} --threshold 0.5 --cache dual --refresh 1");

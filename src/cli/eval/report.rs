@@ -32,11 +32,7 @@ impl Scored {
     /// Denoising steps for an answer that is to be written whole; the most there can be where the
     /// model's certainty says how many there are.
     pub fn steps(&self) -> u32 {
-        let schedule = &self.schedule;
-        match schedule.pace() {
-            Pace::Steps => schedule.steps_total(0),
-            Pace::Threshold(_) | Pace::Factor(_) => schedule.steps_total(schedule.gen_length()),
-        }
+        self.schedule.steps_total(0)
     }
 
     fn settings(&self) -> Value {
