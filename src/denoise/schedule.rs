@@ -93,10 +93,11 @@ pub struct Settings {
     pub factor: Option<f64>,
     /// What is kept from pass to pass.
     pub cache: Cache,
-    /// With a cache: a whole pass after so many passes of a block. Default: at its first step alone.
+    /// With a cache: a whole pass after so many passes of a block. Default: at its first step
+    /// alone.
     pub refresh: Option<u32>,
-    /// Begin with a canvas of one block and append others while the text has not ended; `gen_length`
-    /// is the most there can be.
+    /// Begin with a canvas of one block and append others while the text has not ended;
+    /// `gen_length` is the most there can be.
     pub grow: bool,
     /// Default: `low_confidence` (LLaDA), `entropy` (Dream).
     pub algorithm: Option<Algorithm>,
@@ -212,7 +213,8 @@ impl Schedule {
         Blocks::new(self.gen_length, self.block_length, steps).steps_total()
     }
 
-    /// Positions a block, `gen_length` at most (1 when that is 0). Dream's plain loop: `gen_length`.
+    /// Positions a block, `gen_length` at most (1 when that is 0). Dream's plain loop:
+    /// `gen_length`.
     pub fn block_length(&self) -> u32 {
         self.block_length
     }

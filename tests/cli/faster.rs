@@ -90,3 +90,18 @@ fn dream_has_blocks_with_a_threshold() {
     let none = on(DREAM, "run", &format!("{args} --threshold 0.5")).json();
     assert_eq!(on(DREAM, "run", &refreshed).json()["tokens"], none["tokens"]);
 }
+
+/// One task in five: what presets lose, and what they save.
+#[test]
+fn presets_lose_little_and_save_much() {
+    let score = |preset: &str| run(["eval", "--every", "5", "--json", "--preset", preset]).json();
+    let (balanced, fast) = (score("balanced"), score("fast"));
+    assert_eq!((number(&balanced, "items"), number(&balanced, "right")), (174, 171));
+    assert_eq!((number(&fast, "items"), number(&fast, "right")), (174, 171));
+    let per_answer = |json: &Value, key: &str| json[key].as_f64().unwrap();
+    for json in [&balanced, &fast] {
+        assert!(per_answer(json, "forward_passes_per_answer") < 1.5, "{json}");
+    }
+    assert!(per_answer(&fast, "rows_per_answer") < 60.0, "{fast}");
+    assert!(per_answer(&balanced, "rows_per_answer") > 100.0, "{balanced}");
+}

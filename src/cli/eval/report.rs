@@ -101,16 +101,14 @@ impl Scored {
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{}", self.title())?;
         let width = self.families.iter().map(|(name, _)| name.len()).max().unwrap_or(0).max(6);
-        writeln!(
-            out,
-            "{:width$}    right        exact   passes/answer   rows/answer   tokens/pass   tokens/s",
-            "family"
-        )?;
+        let columns = ["exact", "passes/answer", "rows/answer", "tokens/pass", "tokens/s"];
+        let columns = columns.map(|name| format!("{name:>15}")).concat();
+        writeln!(out, "{:width$} {:>8}    {columns}", "family", "right")?;
         let families = self.families.iter().map(|(name, score)| (name.as_str(), score));
         for (name, score) in families.chain([("all", &self.all)]) {
             writeln!(
                 out,
-                "{name:width$} {:>4} of {:<4}  {:>6.1} %   {:>13.1}   {:>11.0}   {:>11.2}   {:>8.1}",
+                "{name:width$} {:>4} of {:<4}{:>13.1} %{:>15.1}{:>15.0}{:>15.2}{:>15.1}",
                 score.right,
                 score.items,
                 100.0 * score.exact_match(),
