@@ -121,6 +121,30 @@ fn with_one_layer_every_cache_is_exact_and_fewer_rows_are_computed() {
     }
 }
 
+/// A block of a canvas that grows is the first block of one whose prompt is all that came before.
+#[test]
+fn a_canvas_that_has_grown_is_one_that_was_given_the_rest() {
+    for kind in [Kind::Llada, Kind::Dream] {
+        let mut engine = engine(kind, 3, 2, true);
+        for settings in paces(kind).into_iter().skip(usize::from(kind == Kind::Dream)) {
+            // The random numbers of a step depend on its index, which the parts begin anew.
+            let settings = Settings { temperature: Some(0.0), ..settings };
+            for cache in Cache::ALL {
+                let settings = Settings { cache, grow: true, ..settings.clone() };
+                let (trace, _) = run(&mut engine, kind, &PROMPT, &settings);
+                let mut given = PROMPT.to_vec();
+                for length in [12, 12, 6] {
+                    let part = Settings { gen_length: length, ..settings.clone() };
+                    let (trace, _) = run(&mut engine, kind, &given, &part);
+                    given = trace.last().unwrap().clone();
+                }
+                assert_eq!(trace.last(), Some(&given), "{settings:?}");
+                assert_eq!(trace[0].len(), PROMPT.len() + 12);
+            }
+        }
+    }
+}
+
 #[test]
 fn a_step_computes_the_rows_of_its_block() {
     let kind = Kind::Llada;

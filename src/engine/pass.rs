@@ -80,9 +80,11 @@ impl Engine {
     pub fn step<'c>(&mut self, canvas: &'c mut Canvas) -> Progress<'c> {
         let start = Instant::now();
         let _env = FloatEnv::enter();
-        let (rule, step, keys) = (*canvas.rule(), canvas.step_index(), canvas.ids().len());
-        self.must_fit(canvas);
+        let (rule, step) = (*canvas.rule(), canvas.step_index());
+        // A canvas may grow when its step is planned.
         let rows = canvas.rows();
+        let keys = canvas.ids().len();
+        self.must_fit(canvas);
         let chosen = self.place_wanted(canvas.plan_step(), rows.start);
         if chosen > 0 {
             let wanted = if self.full_logits { self.place_others(chosen, keys) } else { chosen };
