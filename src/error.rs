@@ -119,7 +119,7 @@ impl fmt::Display for Error {
             Error::FullLogitsWithCache => write!(
                 f,
                 "the logits of every position need passes over every row, which a cache avoids: \
-                 leave one of the two out"
+                 leave full-logits out, or the cache (--cache none)"
             ),
             Error::Token { position, token, vocab } => {
                 write!(f, "token {token} at position {position}: the vocabulary has {vocab} tokens")

@@ -29,6 +29,15 @@ fn canvases(engine: &mut Engine) -> Vec<Vec<u32>> {
     all
 }
 
+/// The same with every way to save work.
+fn saved_canvases(engine: &mut Engine) -> Vec<Vec<u32>> {
+    let mut all = Vec::new();
+    for settings in models::every_saving(models::kind(engine)) {
+        models::run(engine, &settings, |_, ids| all.push(ids.to_vec()));
+    }
+    all
+}
+
 fn assert_same_bits(got: &[u32], want: &[u32], vocab: usize, what: &str) {
     assert_eq!(got.len(), want.len(), "{what}");
     if let Some(at) = got.iter().zip(want).position(|(g, w)| g != w) {
@@ -43,11 +52,13 @@ fn any_thread_count() {
     for name in models::ALL {
         let mut one = models::load(name, 1, None);
         let (bits, text) = (logit_bits(&mut one), canvases(&mut one));
+        let saved = saved_canvases(&mut one);
         for threads in [2, 3, 5] {
             let mut engine = models::load(name, threads, None);
             let what = format!("{name}, {threads} threads");
             assert_same_bits(&logit_bits(&mut engine), &bits, engine.config().vocab, &what);
             assert_eq!(canvases(&mut engine), text, "{what}");
+            assert_eq!(saved_canvases(&mut engine), saved, "{what}");
         }
     }
 }
@@ -71,7 +82,7 @@ fn any_instruction_set() {
 /// The last canvas of every sampler in a few steps: scalar code takes its time.
 fn short_canvases(engine: &mut Engine) -> Vec<Vec<u32>> {
     let mut all = Vec::new();
-    for settings in models::every_sampler(models::kind(engine)) {
+    for settings in models::every_setting(models::kind(engine)) {
         let settings = Settings { gen_length: 4, steps: Some(2), ..settings };
         let mut last = Vec::new();
         models::run(engine, &settings, |_, ids| last = ids.to_vec());
@@ -85,6 +96,9 @@ fn whatever_the_arena_held_before() {
     for name in models::ALL {
         let mut engine = models::load(name, 2, None);
         let (bits, text) = (logit_bits(&mut engine), canvases(&mut engine));
+        let saved = saved_canvases(&mut engine);
+        engine.poison(0x7fc0_0000);
+        assert_eq!(saved_canvases(&mut engine), saved, "{name}");
         // Quiet and signalling NaN, all ones, infinity.
         for pattern in [0x7fc0_0000, 0xffa5_5a5a, 0xffff_ffff, 0x7f80_0000] {
             engine.poison(pattern);

@@ -29,8 +29,8 @@ fn main() {
                 println!("no_alloc: memory is not locked; a page may be reclaimed and fault");
             }
             let kind = models::kind(&engine);
-            for settings in models::every_sampler(kind).iter().chain(&models::every_saving(kind)) {
-                check(&mut engine, name, threads, settings);
+            for settings in models::every_setting(kind) {
+                check(&mut engine, name, threads, &settings);
             }
             canary(&mut engine, threads);
         }

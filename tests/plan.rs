@@ -164,6 +164,7 @@ proptest! {
         threads in 1usize..6,
         logits: bool,
         guidance: bool,
+        cache: bool,
         head_width in prop::sample::select(vec![8usize, 16, 32]),
         kv_heads in 1usize..4,
         group in 1usize..4,
@@ -186,7 +187,7 @@ proptest! {
             shift_logits: true,
         };
         let model = model(config, |_, _| [types[0], types[1]]);
-        let limits = Limits { rows, wanted, logits, guidance, cache: false, threads };
+        let limits = Limits { rows, wanted, logits, guidance, cache, threads };
         let plan = Plan::new(&model, limits).unwrap();
         let options = dllm_arena::Options { huge_pages: false, lock: Lock::Off };
         let region = Region::reserve(plan.total_bytes, &options).unwrap();

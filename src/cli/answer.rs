@@ -2,6 +2,7 @@
 
 use crate::cli::failure::Failure;
 use crate::cli::interrupt::Interrupt;
+use crate::cli::output;
 use crate::cli::session::Session;
 use dllm_rt::Canvas;
 use dllm_rt::vocab::Show;
@@ -17,6 +18,8 @@ pub enum Finish {
     Stop,
     /// With the canvas.
     Length,
+    /// When there were no more steps, with masks left.
+    Steps,
     /// When the time was up.
     Deadline,
     /// At an interrupt.
@@ -68,18 +71,29 @@ impl Answer {
         } else {
             let end = generated.iter().position(|id| session.is_end(*id));
             let text = text(session, &generated[..end.unwrap_or(generated.len())])?;
-            let cut = stops.iter().filter_map(|stop| text.find(stop)).min();
-            let kept = text[..cut.unwrap_or(text.len())].to_owned();
-            (kept, end.is_some() || cut.is_some())
+            let stop = stops.iter().filter_map(|stop| text.find(stop)).min();
+            let kept = text[..stop.unwrap_or(text.len())].to_owned();
+            (kept, end.is_some() || stop.is_some())
         };
         let finish = match (cut, has_ended) {
             (Some(Cut::Interrupt), _) => Finish::Interrupt,
             (Some(Cut::Deadline), _) => Finish::Deadline,
+            (None, _) if canvas.has_run_out_of_steps() => Finish::Steps,
             (None, true) => Finish::Stop,
             (None, false) => Finish::Length,
         };
         Ok(Answer { text, finish })
     }
+}
+
+/// Says where a text was cut short, which may read as if it had not been.
+pub fn say_cut(answer: &Answer, canvas: &Canvas) {
+    let why = match answer.finish {
+        Finish::Deadline => "the time was up",
+        Finish::Steps => "there were no more steps",
+        Finish::Stop | Finish::Length | Finish::Interrupt => return,
+    };
+    output::say(&format!("{why}: {} positions are empty", canvas.masks_left()));
 }
 
 /// What a hole of the prompt was filled with.

@@ -11,7 +11,7 @@ macro_rules! generation_command {
             $(#[$meta])*
             pub struct $name {
                 $($own)*
-                /// tokens a block (LLaDA; default: 32)
+                /// tokens a block (LLaDA, and Dream with a threshold or factor; default: 32)
                 #[argh(option, arg_name = "n")]
                 block_length: Option<u32>,
                 /// low_confidence or random (LLaDA); entropy, maskgit_plus, topk_margin or origin
@@ -71,10 +71,10 @@ macro_rules! generation_command {
                 /// at its first step alone)
                 #[argh(option, arg_name = "n")]
                 refresh: Option<u32>,
-                /// begin with one block and append others while the text has not ended, up to
-                /// --max-tokens
-                #[argh(switch)]
-                grow: bool,
+                /// true or false: whether to begin with one block and append others while the text
+                /// has not ended, up to --max-tokens (default: false)
+                #[argh(option, arg_name = "bool")]
+                grow: Option<bool>,
                 /// stop after so many milliseconds with the best text so far
                 #[argh(option, arg_name = "n")]
                 deadline_ms: Option<u64>,
@@ -148,7 +148,7 @@ pub struct Generation {
     /// `--refresh`
     pub refresh: Option<u32>,
     /// `--grow`
-    pub grow: bool,
+    pub grow: Option<bool>,
 }
 
 impl Generation {
@@ -159,8 +159,7 @@ impl Generation {
         // One says how many positions commit, so that it takes the place of the other.
         let has_pace = self.threshold.is_some() || self.factor.is_some();
         let cache = self.cache.unwrap_or(preset.cache);
-        // A preset's refresh goes with its cache.
-        let refresh = preset.refresh.filter(|_| cache == preset.cache);
+        let refresh = preset.refresh.filter(|_| cache != Cache::None);
         Settings {
             gen_length: max_tokens.unwrap_or(preset.gen_length),
             steps,
@@ -169,7 +168,7 @@ impl Generation {
             factor: if has_pace { self.factor } else { preset.factor },
             cache,
             refresh: self.refresh.or(refresh),
-            grow: self.grow || preset.grow,
+            grow: self.grow.unwrap_or(preset.grow),
             algorithm: self.algorithm,
             temperature: self.temperature,
             top_p: self.top_p,
@@ -182,5 +181,53 @@ impl Generation {
             forbid_end_in_logits: self.forbid_end,
             zero_end_confidence: self.distrust_end,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(preset: Preset) -> Generation {
+        Generation {
+            block_length: None,
+            algorithm: None,
+            temperature: None,
+            top_p: None,
+            top_k: None,
+            alg_temp: None,
+            eps: None,
+            cfg_scale: None,
+            seed: None,
+            early_stop: None,
+            forbid_end: false,
+            distrust_end: false,
+            preset,
+            threshold: None,
+            factor: None,
+            cache: None,
+            refresh: None,
+            grow: None,
+        }
+    }
+
+    #[test]
+    fn what_is_given_beside_a_preset_counts() {
+        let fast = Preset::Fast.settings();
+        let made = |generation: Generation| generation.settings(None, None);
+        assert_eq!(made(given(Preset::Fast)), fast);
+        assert_eq!(made(given(Preset::Exact)), Settings::default());
+        let factor = made(Generation { factor: Some(1.0), ..given(Preset::Fast) });
+        assert_eq!((factor.threshold, factor.factor), (None, Some(1.0)));
+        let threshold = made(Generation { threshold: Some(0.5), ..given(Preset::Fast) });
+        assert_eq!((threshold.threshold, threshold.factor), (Some(0.5), None));
+        let none = made(Generation { cache: Some(Cache::None), ..given(Preset::Fast) });
+        assert_eq!((none.cache, none.refresh), (Cache::None, None));
+        let prefix = made(Generation { cache: Some(Cache::Prefix), ..given(Preset::Fast) });
+        assert_eq!((prefix.cache, prefix.refresh), (Cache::Prefix, fast.refresh));
+        let often = made(Generation { refresh: Some(1), ..given(Preset::Fast) });
+        assert_eq!((often.cache, often.refresh), (fast.cache, Some(1)));
+        assert!(!made(Generation { grow: Some(false), ..given(Preset::Fast) }).grow);
+        assert!(made(Generation { grow: Some(true), ..given(Preset::Exact) }).grow);
     }
 }

@@ -56,6 +56,9 @@ pub struct Progress<'a> {
 }
 
 /// Token ids of prompt and generated part, and the state of the run.
+///
+/// With a cache the engine keeps the keys of one canvas at a time: from a block's first step to its
+/// last nothing else may be computed on it. A clone begins with a whole pass.
 #[derive(Clone, Debug)]
 pub struct Canvas {
     schedule: Schedule,
@@ -75,10 +78,7 @@ pub struct Canvas {
     place: Place,
     step: u32,
     stopped: bool,
-    /// Passes since the last one that computed every row; `None`: there was none in this block.
-    since_whole: Option<u32>,
-    /// Tells this canvas from others, so that nobody's keys are taken for its own.
-    serial: Serial,
+    kept: Kept,
     /// Whether `wanted` and `pick` are those of the current step.
     planned: bool,
     pick: Pick,
@@ -90,20 +90,26 @@ pub struct Canvas {
     scratch: Scratch,
 }
 
-/// A number that is given once in a process. A clone is another canvas.
+/// Whose keys an engine keeps for a canvas, and how old they are.
 #[derive(Debug)]
-struct Serial(u64);
+struct Kept {
+    /// A number that is given once in a process.
+    serial: u64,
+    /// Passes since the last one that computed every row; `None`: there was none in this block.
+    since_whole: Option<u32>,
+}
 
-impl Default for Serial {
-    fn default() -> Serial {
+impl Default for Kept {
+    fn default() -> Kept {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        Serial(NEXT.fetch_add(1, Ordering::Relaxed))
+        Kept { serial: NEXT.fetch_add(1, Ordering::Relaxed), since_whole: None }
     }
 }
 
-impl Clone for Serial {
-    fn clone(&self) -> Serial {
-        Serial::default()
+impl Clone for Kept {
+    /// That of another canvas, for which nothing has been kept.
+    fn clone(&self) -> Kept {
+        Kept::default()
     }
 }
 
@@ -147,8 +153,7 @@ impl Canvas {
             place: Place::default(),
             step: 0,
             stopped: false,
-            since_whole: None,
-            serial: Serial::default(),
+            kept: Kept::default(),
             planned: false,
             pick: Pick::Best { count: 0 },
             wanted: touched(Wanted::default(), masks_left as usize),
@@ -160,13 +165,18 @@ impl Canvas {
         })
     }
 
+    /// The settings that it runs by.
+    pub fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
     /// How each wanted row is to be turned into a choice.
     pub fn rule(&self) -> &Rule {
         &self.rule
     }
 
     /// Prompt and generated part, as far as it has been begun, `[positions]`; what the forward pass
-    /// reads.
+    /// reads. Planning a step may make it longer, where the canvas grows.
     pub fn ids(&self) -> &[u32] {
         &self.ids[..self.visible]
     }
@@ -209,8 +219,9 @@ impl Canvas {
     }
 
     /// The rows that this step's pass must compute: all of them, or with a cache those from the
-    /// block on (and from any hole left of it, and the row that predicts its first mask), up to
-    /// the block's end where what lies right of it is kept too.
+    /// block on (and from any hole left of it, from what has just been committed, and from the row
+    /// that predicts its first mask), up to the block's end where what lies right of it is kept
+    /// too.
     pub fn rows(&mut self) -> Range<usize> {
         self.plan_step();
         let all = 0..self.visible;
@@ -231,12 +242,12 @@ impl Canvas {
     /// Whether the keys and values of every row must be computed anew.
     fn is_whole_due(&self) -> bool {
         let limit = self.schedule.refresh().unwrap_or(u32::MAX);
-        self.since_whole.is_none_or(|passes| passes >= limit)
+        self.kept.since_whole.is_none_or(|passes| passes >= limit)
     }
 
-    /// A number that no other canvas has.
-    pub fn serial(&self) -> u64 {
-        self.serial.0
+    /// A number that no other canvas has: whose keys an engine has kept.
+    pub(crate) fn serial(&self) -> u64 {
+        self.kept.serial
     }
 
     /// Ends the step: commits the best of `choices`, one for each wanted position in that order.
@@ -271,8 +282,8 @@ impl Canvas {
         self.masks_left -= count as u32;
         if self.wanted_count > 0 {
             self.committed_count = count;
-            let passes = if self.is_whole_due() { 0 } else { self.since_whole.unwrap_or(0) };
-            self.since_whole = Some(passes.saturating_add(1));
+            let passes = if self.is_whole_due() { 0 } else { self.kept.since_whole.unwrap_or(0) };
+            self.kept.since_whole = Some(passes.saturating_add(1));
         }
         let step = self.step;
         if !was_done {
@@ -293,6 +304,13 @@ impl Canvas {
         self.stopped || is_full || self.step >= self.steps_total()
     }
 
+    /// Whether an adaptive run ended because it had no more steps, with masks that it would have
+    /// filled.
+    pub fn has_run_out_of_steps(&self) -> bool {
+        let is_adaptive = self.schedule.pace().is_adaptive();
+        is_adaptive && !self.stopped && self.masks_left > 0 && self.step >= self.steps_total()
+    }
+
     /// Whether the run ended at an end token before all steps were done.
     pub fn has_stopped_early(&self) -> bool {
         self.stopped && self.step < self.steps_total()
@@ -307,7 +325,7 @@ impl Canvas {
     pub fn steps_total(&self) -> u32 {
         match self.schedule.pace() {
             Pace::Steps => self.blocks.steps_total(),
-            // No step commits nothing, so none goes on for ever.
+            // A step commits something, unless its choices are no tokens: then this ends it.
             _ => self.steps_max,
         }
     }
@@ -403,7 +421,7 @@ impl Canvas {
 
     fn next_block(&mut self) {
         self.place = Place { block: self.place.block + 1, ..Place::default() };
-        self.since_whole = None;
+        self.kept.since_whole = None;
     }
 
     /// Whether an end token of the generated part comes before every mask.

@@ -103,7 +103,7 @@ impl fmt::Display for Fault {
             Fault::PaceByChance { other } => write!(
                 f,
                 "threshold and factor go by how sure the model is, and {other} picks positions by \
-                 chance; leave one of them out"
+                 chance; leave one of them out (a preset's with --preset exact)"
             ),
             Fault::GrowWithoutBlocks => f.write_str(
                 "a canvas grows by blocks, which Dream's plain loop has none of; give a threshold \
@@ -114,7 +114,7 @@ impl fmt::Display for Fault {
             }
             Fault::CacheWithGuidance => f.write_str(
                 "cfg-scale needs a second pass with keys of its own, which no cache holds; leave \
-                 cfg-scale or the cache out",
+                 cfg-scale out, or the cache (--cache none)",
             ),
             Fault::PromptToken { position, token, vocab_size } => write!(
                 f,

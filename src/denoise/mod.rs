@@ -1,9 +1,9 @@
 //! Denoising: which positions want a token at a step, and which of the answers are committed.
 //!
 //! A run is: [`Canvas::new`], then until [`Canvas::is_done`]: [`Canvas::plan_step`], one forward
-//! pass over [`Canvas::ids`] (a second over [`Canvas::unconditional_ids`] under guidance), one
-//! [`choose`](crate::sample::choose) a wanted position with [`Canvas::rule`], and
-//! [`Canvas::commit`]. All memory is taken by `Canvas::new`.
+//! pass over the rows [`Canvas::rows`] of [`Canvas::ids`], which may have grown (a second over
+//! [`Canvas::unconditional_ids`] under guidance), one [`choose`](crate::sample::choose) a wanted
+//! position with [`Canvas::rule`], and [`Canvas::commit`]. All memory is taken by `Canvas::new`.
 mod canvas;
 mod fault;
 mod pick;

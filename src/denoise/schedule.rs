@@ -82,16 +82,19 @@ pub struct Settings {
     pub gen_length: u32,
     /// Steps in all; raised to one a block where there are fewer. Default: `gen_length`, or the
     /// number of holes when that is 0. With a threshold or a factor: the most steps, after which
-    /// masks may remain.
+    /// masks may remain; default as many as there are masks.
     pub steps: Option<u32>,
     /// Positions a block; more than `gen_length` counts as `gen_length`. Default 32. Dream's plain
     /// loop has no blocks and takes no notice.
     pub block_length: Option<u32>,
-    /// Commit every position of the block whose certainty, from 0 to 1, is at least this.
+    /// Commit every position of the block whose certainty, from 0 to 1, is at least this. Not
+    /// beside a factor, or what picks positions by chance.
     pub threshold: Option<f64>,
-    /// Commit as many of a block's positions as keep `(n + 1)(1 - certainty)` within this.
+    /// Commit as many of a block's positions as keep `(n + 1)(1 - certainty)` within this; as
+    /// `threshold`.
     pub factor: Option<f64>,
-    /// What is kept from pass to pass.
+    /// What is kept from pass to pass; nothing under guidance. In Dream's plain loop the whole
+    /// generated part is the block.
     pub cache: Cache,
     /// With a cache: a whole pass after so many passes of a block. Default: at its first step
     /// alone.
@@ -177,7 +180,8 @@ impl Schedule {
     /// Completes `settings` with the defaults of `kind`.
     ///
     /// # Errors
-    /// A value out of range, an algorithm of the other kind, a setting that `kind` does not know.
+    /// A value out of range, an algorithm of the other kind, a setting that `kind` does not know,
+    /// settings that exclude each other.
     pub fn new(kind: Kind, settings: &Settings) -> Result<Schedule, Fault> {
         let schedule = complete(kind, settings);
         check_counts(settings)?;

@@ -75,8 +75,8 @@ impl Engine {
     ///
     /// # Panics
     /// For a canvas that [`Engine::canvas`] of this engine would not have given: longer, with more
-    /// wanted rows or other tokens than were planned for. For one with a cache, where the engine
-    /// has computed something else since the canvas's block began.
+    /// wanted rows or other tokens than were planned for, or with a cache that was not. For one
+    /// with a cache, where the engine has computed something else since the canvas's block began.
     pub fn step<'c>(&mut self, canvas: &'c mut Canvas) -> Progress<'c> {
         let start = Instant::now();
         let _env = FloatEnv::enter();
@@ -185,6 +185,12 @@ impl Engine {
         self.full_logits = on;
     }
 
+    /// Takes the keys of the last pass for those of `canvas`. For tests.
+    #[doc(hidden)]
+    pub fn take_keys_for(&mut self, canvas: &Canvas) {
+        self.kept_of = Some(canvas.serial());
+    }
+
     /// Makes every worker allocate in each pass, which the counters must show. For tests.
     #[doc(hidden)]
     pub fn set_canary(&mut self, on: bool) {
@@ -196,13 +202,16 @@ impl Engine {
     /// # Panics
     /// See [`Engine::step`].
     fn must_fit(&self, canvas: &Canvas) {
-        let Limits { rows, guidance, logits, .. } = self.limits;
+        let Limits { rows, guidance, logits, cache, .. } = self.limits;
         let (ids, vocab) = (canvas.ids(), self.config.vocab);
         assert!(ids.len() <= rows, "a canvas of {} tokens, {rows} were planned", ids.len());
         assert!(ids.iter().all(|id| (*id as usize) < vocab), "a token beyond {vocab}");
         assert!(guidance || canvas.rule().cfg_scale <= 0.0, "guidance was not planned");
         let needs_logits = self.full_logits || canvas.rule().needs_logits();
         assert!(logits || !needs_logits, "whole rows of logits were not planned");
+        let keeps = canvas.schedule().cache() != Cache::None;
+        assert!(cache || !keeps, "kept keys were not planned");
+        assert!(!(keeps && self.full_logits), "a cache leaves rows out, full logits take all");
     }
 
     fn check_rows(&self, rows: usize) -> Result<(), Error> {

@@ -104,7 +104,7 @@ pub(super) struct Slots {
 impl Slots {
     /// Keys and values of a layer.
     pub fn keys_values(&self, layer: usize) -> (Slot, Slot) {
-        let at = layer.min(self.keys.len() - 1);
+        let at = if self.keys.len() == 1 { 0 } else { layer };
         (self.keys[at], self.values[at])
     }
 

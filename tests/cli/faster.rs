@@ -49,13 +49,14 @@ fn flags_beside_a_preset_count() {
 
 #[test]
 fn a_canvas_grows_no_further_than_the_text() {
-    let json = ask(PROMPTS[0], "--grow --max-tokens 96");
+    let json = ask(PROMPTS[0], "--grow true --max-tokens 96");
     assert_eq!(json["tokens"].as_array().unwrap().len(), 32);
     let whole = ask(PROMPTS[0], "--max-tokens 96");
     assert_eq!(whole["tokens"].as_array().unwrap().len(), 96);
     assert!(number(&json, "rows_computed") < number(&whole, "rows_computed"));
     // One that never ends has every block.
-    let args = "--tokens 5,6,7 --grow --max-tokens 20 --block-length 8 --early-stop false --json";
+    let args =
+        "--tokens 5,6,7 --grow true --max-tokens 20 --block-length 8 --early-stop false --json";
     let json = on(LLADA, "run", args).json();
     assert_eq!(json["tokens"].as_array().unwrap().len(), 20);
     assert_eq!(number(&json, "forward_passes"), 20);
@@ -71,13 +72,21 @@ fn a_deadline_ends_a_run_with_what_there_is() {
     assert_eq!(late["finish_reason"], "stop");
     let score =
         run(["eval", "--family", "capital", "--every", "20", "--deadline-ms", "0", "--json"]);
-    assert_eq!(number(&score.json(), "right"), 0);
+    let score = score.json();
+    assert_eq!(number(&score, "right"), 0);
+    assert_eq!(score["tokens_per_forward_pass"].as_f64(), Some(0.0));
+    let said = run(["run", "--prompt", PROMPTS[0], "--deadline-ms", "0"]);
+    assert_eq!((said.status, said.text()), (0, "\n"));
+    assert_eq!(said.err, "the time was up: 128 positions are empty\n");
 }
 
 #[test]
 fn steps_are_the_most_there_are_with_a_threshold() {
     let json = ask(PROMPTS[4], "--threshold 1 --steps 3");
     assert_eq!((number(&json, "forward_passes"), number(&json, "steps")), (3, 3));
+    assert_eq!(json["finish_reason"], "steps");
+    let args = ["run", "--prompt", PROMPTS[4], "--threshold", "1", "--steps", "3"];
+    assert_eq!(run(args).err, "there were no more steps: 125 positions are empty\n");
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub fn open(name: &str) -> Gguf {
 pub fn load(name: &str, threads: usize, isa: Option<&str>) -> Engine {
     load_within(
         name,
-        Limits { rows: 96, wanted: 96, logits: true, guidance: true, cache: false, threads },
+        Limits { rows: 96, wanted: 96, logits: true, guidance: true, cache: true, threads },
         isa,
     )
 }
@@ -61,6 +61,11 @@ pub fn prompt() -> Vec<u32> {
     let mut prompt: Vec<u32> = (0..20).map(|i| 100 + 37 * i).collect();
     prompt[7] = MASK;
     prompt
+}
+
+/// Every sampler, and every way to save work.
+pub fn every_setting(kind: Kind) -> Vec<Settings> {
+    every_sampler(kind).into_iter().chain(every_saving(kind)).collect()
 }
 
 /// Every pace with every cache.

@@ -82,7 +82,7 @@ pub fn run(command: &Eval) -> Result<End, Failure> {
         done: 0,
         total: (items * settings.len()) as u64,
         show: command.show.unwrap_or(0),
-        keeps_answers: command.answers && command.json,
+        keeps_answers: command.answers,
         deadline: command.deadline_ms.map(Duration::from_millis),
     };
     let mut report = Report::new(flags.source(), model_hash, &options, &examiner.engine);
@@ -127,6 +127,9 @@ impl Eval {
     /// Refuses what no model is needed to refuse.
     fn check(&self) -> Result<(), Failure> {
         let usage = |message: &str| Err(Failure::Usage(message.into()));
+        if self.answers && !self.json {
+            return usage("--answers are part of --json; give both");
+        }
         if self.every == Some(0) {
             return usage("--every is 0; give at least 1");
         }

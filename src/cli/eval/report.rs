@@ -84,6 +84,12 @@ impl Scored {
             Pace::Threshold(threshold) => format!("threshold {threshold}"),
             Pace::Factor(factor) => format!("factor {factor}"),
         };
+        let most = match (schedule.pace(), schedule.steps()) {
+            (Pace::Threshold(_) | Pace::Factor(_), Some(steps)) => {
+                format!(", at most {steps} steps")
+            }
+            _ => String::new(),
+        };
         let refresh = match schedule.refresh() {
             Some(passes) => format!(" refreshed every {passes}"),
             None => String::new(),
@@ -95,7 +101,7 @@ impl Scored {
         let grow = if schedule.grows() { "up to " } else { "" };
         let (algorithm, tokens) = (schedule.algorithm().name(), schedule.gen_length());
         let block = schedule.block_length();
-        format!("{algorithm}, {grow}{tokens} tokens, {pace}, blocks of {block}{cache}")
+        format!("{algorithm}, {grow}{tokens} tokens, {pace}{most}, blocks of {block}{cache}")
     }
 
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {

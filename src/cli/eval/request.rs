@@ -96,10 +96,9 @@ impl<'a> Request<'a> {
         let ids = &canvas.ids()[self.start..];
         let len = ids.iter().position(|id| session.is_end(*id)).unwrap_or(ids.len());
         let mask = session.facts.mask_token;
-        let written = match self.holes {
-            0 => len,
-            _ => self.given[self.start..][..len].iter().filter(|id| **id == mask).count(),
-        };
+        let given = self.given[self.start..].iter().copied().chain(std::iter::repeat(mask));
+        let is_written = |(id, given): &(&u32, u32)| *given == mask && **id != mask;
+        let written = ids[..len].iter().zip(given).filter(is_written).count();
         Ok((answer::text(session, &ids[..len])?, written))
     }
 }

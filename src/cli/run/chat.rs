@@ -3,7 +3,7 @@
 use super::generate::{self, Watchers};
 use super::watch::Watch;
 use super::{Run, report};
-use crate::cli::answer::Answer;
+use crate::cli::answer::{self, Answer};
 use crate::cli::failure::Failure;
 use crate::cli::flags::ModelFlags;
 use crate::cli::interrupt::Interrupt;
@@ -12,6 +12,7 @@ use crate::cli::prompt::message;
 use crate::cli::session::{self, Session};
 use crate::cli::source::Source;
 use crate::cli::{End, args};
+use dllm_rt::denoise::Cache;
 use dllm_rt::vocab::Message;
 use dllm_rt::{Engine, Limits, Schedule};
 use std::io::{self, BufRead, IsTerminal, Read, Write};
@@ -19,6 +20,8 @@ use std::io::{self, BufRead, IsTerminal, Read, Write};
 /// Longest conversation in tokens, where the model's context is longer: the arena is planned for
 /// it at the start, and an 8B model's buffers take under 1 GiB then.
 const ROWS_MAX: usize = 4096;
+/// The same where keys and values are kept, of which an 8B model has 1 MiB a token.
+const ROWS_KEPT_MAX: usize = 1024;
 /// Longest line in bytes: 64 a token of the longest conversation.
 const LINE_BYTES_MAX: u64 = 64 * ROWS_MAX as u64;
 
@@ -30,11 +33,12 @@ pub fn run(command: &Run, flags: &ModelFlags) -> Result<End, Failure> {
     let (source, options) = (flags.source(), flags.options()?);
     let session = Session::open(source, flags.mask_token)?;
     source.introduce();
-    let schedule = Schedule::new(session.kind(), &command.settings())?;
+    let schedule = command.schedule(&session)?;
     let generated = schedule.gen_length() as usize;
     let shortest = session.vocab.encode_chat(&[message("user", "a")])?.len();
     session::check_context(shortest + generated, &session.config)?;
-    let rows = session.config.context.min(ROWS_MAX.max(2 * generated));
+    let rows_max = if schedule.cache() == Cache::None { ROWS_MAX } else { ROWS_KEPT_MAX };
+    let rows = session.config.context.min(rows_max.max(2 * generated));
     let limits = Limits { rows, ..super::limits(command, &schedule, rows, 0, flags) };
     let mut engine = session::load(&session.gguf, limits, &options, flags)?;
     engine.set_full_logits(command.full_logits);
@@ -126,6 +130,7 @@ impl Chat<'_> {
         let outcome = generate::generate(engine, &mut canvas, interrupt, deadline, &mut watchers)?;
         watchers.finish();
         let answer = Answer::new(session, &canvas, &command.stops(), outcome.cut)?;
+        answer::say_cut(&answer, &canvas);
         if command.verbose {
             report::say(engine, &outcome);
         }

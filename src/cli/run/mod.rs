@@ -17,7 +17,7 @@ use crate::cli::prompt::PromptFlags;
 use crate::cli::session::{self, Session};
 use crate::cli::{End, answer, output};
 use dllm_rt::denoise::Cache;
-use dllm_rt::{Canvas, Limits, Schedule};
+use dllm_rt::{Canvas, Error, Limits, Schedule};
 use generate::Watchers;
 use report::Loaded;
 use std::io::Write;
@@ -100,6 +100,15 @@ impl Run {
         }
     }
 
+    /// The schedule.
+    fn schedule(&self, session: &Session) -> Result<Schedule, Failure> {
+        let schedule = Schedule::new(session.kind(), &self.settings())?;
+        if self.full_logits && schedule.cache() != Cache::None {
+            return Err(Error::FullLogitsWithCache.into());
+        }
+        Ok(schedule)
+    }
+
     /// How long a generation may take.
     fn deadline(&self) -> Option<Duration> {
         self.deadline_ms.map(Duration::from_millis)
@@ -117,7 +126,7 @@ fn once(command: &Run, flags: &ModelFlags) -> Result<End, Failure> {
     let prompt = command.prompt_flags().read()?;
     let session = Session::open(source, flags.mask_token)?;
     source.introduce();
-    let schedule = Schedule::new(session.kind(), &command.settings())?;
+    let schedule = command.schedule(&session)?;
     let mask = session.facts.mask_token;
     let prompt = prompt.encode(&session.vocab, command.holes.then_some(mask))?;
     // Refused here rather than after the model is loaded.
@@ -143,6 +152,7 @@ fn once(command: &Run, flags: &ModelFlags) -> Result<End, Failure> {
     let trace = watchers.finish();
     let answer = Answer::new(&session, &canvas, &command.stops(), outcome.cut)?;
     let holes = answer::holes(&session, &prompt, &canvas)?;
+    answer::say_cut(&answer, &canvas);
     if flags.verbose {
         report::say(&engine, &outcome);
     }

@@ -5,7 +5,7 @@ use crate::cli::failure::Failure;
 use dllm_rt::denoise::Settings;
 
 impl Run {
-    /// Refuses flags of later versions and flags that do not go together.
+    /// Refuses flags that do not go together.
     ///
     /// # Errors
     /// The first such flag.
