@@ -29,6 +29,8 @@ const COUNTS: &[&str] = &[
     "weight_bytes",
     "peak_rss_bytes",
 ];
+/// What was not asked for.
+const OPTIONS: &[&str] = &["threshold", "factor", "refresh"];
 const TIMES: &[&str] = &["load_s", "generate_s"];
 const GROUPS: &[(&str, &[&str])] = &[
     ("ms_per_step", &["mean", "p50", "p90", "p99", "max"]),
@@ -57,6 +59,10 @@ fn every_field_is_there_with_its_type() {
         for key in COUNTS {
             assert!(json[key].is_u64(), "{name}: {key}: {}", json[key]);
         }
+        for key in OPTIONS {
+            assert!(json[key].is_null(), "{name}: {key}: {}", json[key]);
+        }
+        assert_eq!(json["grow"], false);
         for key in TIMES {
             assert!(positive(&json[key]), "{name}: {key}: {}", json[key]);
         }
@@ -66,8 +72,8 @@ fn every_field_is_there_with_its_type() {
                 assert!(positive(&json[group][key]), "{name}: {group}.{key}");
             }
         }
-        let fields = STRINGS.len() + COUNTS.len() + TIMES.len() + GROUPS.len();
-        assert_eq!(json.as_object().unwrap().len(), fields + 2, "tokens and trace");
+        let fields = STRINGS.len() + COUNTS.len() + OPTIONS.len() + TIMES.len() + GROUPS.len();
+        assert_eq!(json.as_object().unwrap().len(), fields + 3, "grow, tokens and trace");
         assert_eq!(json["counters"]["allocations"], 0);
         assert_eq!(json["counters"]["frees"], 0);
         assert!(json["peak_rss_bytes"].as_u64() > json["arena_bytes"].as_u64());
