@@ -1,7 +1,6 @@
 //! The flags of every command that generates.
 
 use dllm_rt::denoise::{Cache, Preset, Settings};
-use dllm_rt::sample::Algorithm;
 
 /// Defines a command as [`model_command!`](crate::cli::flags) does, with the fields of every
 /// command that generates beside its own.
@@ -82,9 +81,25 @@ macro_rules! generation_command {
         }
 
         impl $name {
-            /// The flags of every command that generates.
-            fn generation(&self) -> $crate::cli::generation::Generation {
-                $crate::cli::generation::Generation {
+            /// The settings for so many tokens and steps; what was not given is the preset's, or
+            /// left to the model's kind.
+            fn settings_of(
+                &self,
+                max_tokens: Option<u32>,
+                steps: Option<u32>,
+            ) -> dllm_rt::denoise::Settings {
+                let saving = $crate::cli::generation::Saving {
+                    preset: self.preset.unwrap_or_default(),
+                    threshold: self.threshold,
+                    factor: self.factor,
+                    cache: self.cache,
+                    refresh: self.refresh,
+                    grow: self.grow,
+                };
+                let base = saving.settings();
+                dllm_rt::denoise::Settings {
+                    gen_length: max_tokens.unwrap_or(base.gen_length),
+                    steps,
                     block_length: self.block_length,
                     algorithm: self.algorithm,
                     temperature: self.temperature,
@@ -92,17 +107,12 @@ macro_rules! generation_command {
                     top_k: self.top_k,
                     alg_temp: self.alg_temp,
                     eps: self.eps,
-                    cfg_scale: self.cfg_scale,
-                    seed: self.seed,
-                    early_stop: self.early_stop,
-                    forbid_end: self.forbid_end,
-                    distrust_end: self.distrust_end,
-                    preset: self.preset.unwrap_or_default(),
-                    threshold: self.threshold,
-                    factor: self.factor,
-                    cache: self.cache,
-                    refresh: self.refresh,
-                    grow: self.grow,
+                    cfg_scale: self.cfg_scale.unwrap_or(base.cfg_scale),
+                    seed: self.seed.unwrap_or(base.seed),
+                    early_stop: self.early_stop.unwrap_or(base.early_stop),
+                    forbid_end_in_logits: self.forbid_end,
+                    zero_end_confidence: self.distrust_end,
+                    ..base
                 }
             }
         }
@@ -110,33 +120,9 @@ macro_rules! generation_command {
 }
 pub(in crate::cli) use generation_command;
 
-/// How to generate, as far as every command that does may be told; as the flags of these names.
-#[derive(Clone, Copy, Debug)]
-pub struct Generation {
-    /// `--block-length`
-    pub block_length: Option<u32>,
-    /// `--algorithm`
-    pub algorithm: Option<Algorithm>,
-    /// `--temperature`
-    pub temperature: Option<f64>,
-    /// `--top-p`
-    pub top_p: Option<f64>,
-    /// `--top-k`
-    pub top_k: Option<u32>,
-    /// `--alg-temp`
-    pub alg_temp: Option<f64>,
-    /// `--eps`
-    pub eps: Option<f64>,
-    /// `--cfg-scale`
-    pub cfg_scale: Option<f64>,
-    /// `--seed`
-    pub seed: Option<u64>,
-    /// `--early-stop`
-    pub early_stop: Option<bool>,
-    /// `--forbid-end`
-    pub forbid_end: bool,
-    /// `--distrust-end`
-    pub distrust_end: bool,
+/// A preset and the flags that count beside it, by their names.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Saving {
     /// `--preset`
     pub preset: Preset,
     /// `--threshold`
@@ -151,35 +137,21 @@ pub struct Generation {
     pub grow: Option<bool>,
 }
 
-impl Generation {
-    /// The settings for so many tokens and steps; what was not given is the preset's, or left to
-    /// the model's kind.
-    pub fn settings(&self, max_tokens: Option<u32>, steps: Option<u32>) -> Settings {
+impl Saving {
+    /// The preset's settings, with what was given in their place.
+    pub fn settings(self) -> Settings {
         let preset = self.preset.settings();
         // One says how many positions commit, so that it takes the place of the other.
         let has_pace = self.threshold.is_some() || self.factor.is_some();
         let cache = self.cache.unwrap_or(preset.cache);
         let refresh = preset.refresh.filter(|_| cache != Cache::None);
         Settings {
-            gen_length: max_tokens.unwrap_or(preset.gen_length),
-            steps,
-            block_length: self.block_length,
             threshold: if has_pace { self.threshold } else { preset.threshold },
             factor: if has_pace { self.factor } else { preset.factor },
             cache,
             refresh: self.refresh.or(refresh),
             grow: self.grow.unwrap_or(preset.grow),
-            algorithm: self.algorithm,
-            temperature: self.temperature,
-            top_p: self.top_p,
-            top_k: self.top_k,
-            alg_temp: self.alg_temp,
-            eps: self.eps,
-            cfg_scale: self.cfg_scale.unwrap_or(preset.cfg_scale),
-            seed: self.seed.unwrap_or(preset.seed),
-            early_stop: self.early_stop.unwrap_or(preset.early_stop),
-            forbid_end_in_logits: self.forbid_end,
-            zero_end_confidence: self.distrust_end,
+            ..preset
         }
     }
 }
@@ -188,46 +160,27 @@ impl Generation {
 mod tests {
     use super::*;
 
-    fn given(preset: Preset) -> Generation {
-        Generation {
-            block_length: None,
-            algorithm: None,
-            temperature: None,
-            top_p: None,
-            top_k: None,
-            alg_temp: None,
-            eps: None,
-            cfg_scale: None,
-            seed: None,
-            early_stop: None,
-            forbid_end: false,
-            distrust_end: false,
-            preset,
-            threshold: None,
-            factor: None,
-            cache: None,
-            refresh: None,
-            grow: None,
-        }
+    fn given(preset: Preset) -> Saving {
+        Saving { preset, ..Saving::default() }
     }
 
     #[test]
     fn what_is_given_beside_a_preset_counts() {
         let fast = Preset::Fast.settings();
-        let made = |generation: Generation| generation.settings(None, None);
+        let made = Saving::settings;
         assert_eq!(made(given(Preset::Fast)), fast);
         assert_eq!(made(given(Preset::Exact)), Settings::default());
-        let factor = made(Generation { factor: Some(1.0), ..given(Preset::Fast) });
+        let factor = made(Saving { factor: Some(1.0), ..given(Preset::Fast) });
         assert_eq!((factor.threshold, factor.factor), (None, Some(1.0)));
-        let threshold = made(Generation { threshold: Some(0.5), ..given(Preset::Fast) });
+        let threshold = made(Saving { threshold: Some(0.5), ..given(Preset::Fast) });
         assert_eq!((threshold.threshold, threshold.factor), (Some(0.5), None));
-        let none = made(Generation { cache: Some(Cache::None), ..given(Preset::Fast) });
+        let none = made(Saving { cache: Some(Cache::None), ..given(Preset::Fast) });
         assert_eq!((none.cache, none.refresh), (Cache::None, None));
-        let prefix = made(Generation { cache: Some(Cache::Prefix), ..given(Preset::Fast) });
+        let prefix = made(Saving { cache: Some(Cache::Prefix), ..given(Preset::Fast) });
         assert_eq!((prefix.cache, prefix.refresh), (Cache::Prefix, fast.refresh));
-        let often = made(Generation { refresh: Some(1), ..given(Preset::Fast) });
+        let often = made(Saving { refresh: Some(1), ..given(Preset::Fast) });
         assert_eq!((often.cache, often.refresh), (fast.cache, Some(1)));
-        assert!(!made(Generation { grow: Some(false), ..given(Preset::Fast) }).grow);
-        assert!(made(Generation { grow: Some(true), ..given(Preset::Exact) }).grow);
+        assert!(!made(Saving { grow: Some(false), ..given(Preset::Fast) }).grow);
+        assert!(made(Saving { grow: Some(true), ..given(Preset::Exact) }).grow);
     }
 }

@@ -14,7 +14,6 @@ use crate::cli::output::Progress;
 use crate::cli::session::{self, Session};
 use crate::cli::{End, output};
 use dllm_rt::denoise::{Cache, Settings};
-use dllm_rt::vocab::Special;
 use dllm_rt::{Limits, Schedule};
 use measure::{Exam, Examiner};
 use report::Report;
@@ -69,7 +68,7 @@ pub fn run(command: &Eval) -> Result<End, Failure> {
     let session = Session::open(flags.source(), flags.mask_token)?;
     let settings = command.settings(&session)?;
     let exams = encode(&families, command, &session)?;
-    check_lengths(&exams, &settings, &session)?;
+    check_lengths(&exams, &settings, session.config.context)?;
     let limits = limits(&exams, &settings, flags.threads())?;
     let model_hash = if command.json { session.hash(flags.threads()) } else { String::new() };
     let engine = session::load(&session.gguf, limits, &options, &flags)?;
@@ -162,9 +161,8 @@ impl Eval {
             None => vec![None],
             Some(steps) => steps.0.iter().copied().map(Some).collect(),
         };
-        let generation = self.generation();
         let settings = |steps| {
-            let settings = generation.settings(self.max_tokens, steps);
+            let settings = self.settings_of(self.max_tokens, steps);
             let schedule = Schedule::new(session.kind(), &settings)?;
             Ok((settings, schedule))
         };
@@ -206,14 +204,14 @@ fn encode<'a>(
 fn check_lengths(
     exams: &[Exam<'_>],
     settings: &[(Settings, Schedule)],
-    session: &Session,
+    context: usize,
 ) -> Result<(), Failure> {
     // All have the same length.
     let gen_length = settings.first().map_or(0, |(settings, _)| settings.gen_length);
     let mut cut = 0;
     for exam in exams {
         for request in &exam.requests {
-            let (rows, context) = (request.rows(gen_length), session.config.context);
+            let rows = request.rows(gen_length);
             if rows > context {
                 let prompt = one_line(&request.task.prompt).chars().take(40).collect::<String>();
                 return Err(Failure::Task(format!(
@@ -222,8 +220,7 @@ fn check_lengths(
                     exam.name
                 )));
             }
-            let length = session.vocab.encode(&request.task.answer, Special::AsText)?.len();
-            cut += usize::from(request.holes == 0 && length > gen_length as usize);
+            cut += usize::from(request.holes == 0 && request.answer_len > gen_length as usize);
         }
     }
     if cut > 0 {

@@ -20,6 +20,8 @@ pub struct Request<'a> {
     pub given: Vec<u32>,
     /// Where the answer begins.
     pub start: usize,
+    /// Tokens of the right answer.
+    pub answer_len: usize,
     /// Masks of its holes; 0: the whole answer is to be written.
     pub holes: usize,
     /// All masks on the canvas at the start: those of the holes, and any that the prompt's own
@@ -38,9 +40,9 @@ impl<'a> Request<'a> {
             true => vocab.encode_prompt(&task.prompt, Special::AsText)?,
             false => vocab.encode_chat(&[message("user", &task.prompt)])?,
         };
-        let (start, mut holes) = (given.len(), 0);
+        let answer = vocab.encode(&task.answer, Special::AsText)?;
+        let (start, mut holes, answer_len) = (given.len(), 0, answer.len());
         if !task.holes.is_empty() {
-            let answer = vocab.encode(&task.answer, Special::AsText)?;
             let spans = spans(&answer, session, task)?;
             let mut rest = task.holes.as_slice();
             for (id, span) in answer.into_iter().zip(spans) {
@@ -58,7 +60,7 @@ impl<'a> Request<'a> {
             given.extend(vocab.eot_id().or(vocab.eos_id()));
         }
         let masks = given.iter().filter(|id| **id == session.facts.mask_token).count();
-        Ok(Request { task, given, start, holes, masks })
+        Ok(Request { task, given, start, answer_len, holes, masks })
     }
 
     /// Positions of its canvas, with `gen_length` for an answer that is to be written.

@@ -102,7 +102,8 @@ impl Run {
 
     /// The schedule.
     fn schedule(&self, session: &Session) -> Result<Schedule, Failure> {
-        let schedule = Schedule::new(session.kind(), &self.settings())?;
+        let schedule =
+            Schedule::new(session.kind(), &self.settings_of(self.max_tokens, self.steps))?;
         if self.full_logits && schedule.cache() != Cache::None {
             return Err(Error::FullLogitsWithCache.into());
         }

@@ -1,8 +1,7 @@
-//! `run`'s flags: those that do not go together, and the generation's settings.
+//! `run`'s flags: those that do not go together.
 
 use super::Run;
 use crate::cli::failure::Failure;
-use dllm_rt::denoise::Settings;
 
 impl Run {
     /// Refuses flags that do not go together.
@@ -40,10 +39,5 @@ impl Run {
             }
             None => Ok(()),
         }
-    }
-
-    /// The settings; what was not given is left to the model's kind.
-    pub fn settings(&self) -> Settings {
-        self.generation().settings(self.max_tokens, self.steps)
     }
 }
