@@ -73,8 +73,6 @@ pub struct Canvas {
     unconditional: Box<[u32]>,
     masks_left: u32,
     blocks: Blocks,
-    /// Most steps of an adaptive pace.
-    steps_max: u32,
     place: Place,
     step: u32,
     stopped: bool,
@@ -82,6 +80,7 @@ pub struct Canvas {
     /// Whether `wanted` and `pick` are those of the current step.
     planned: bool,
     pick: Pick,
+    /// Room for as many as there were masks at the start.
     wanted: Box<[Wanted]>,
     wanted_count: usize,
     committed: Box<[Committed]>,
@@ -149,7 +148,6 @@ impl Canvas {
             masks_left,
             visible: prompt.len() + begun as usize,
             blocks,
-            steps_max: steps.min(masks_left),
             place: Place::default(),
             step: 0,
             stopped: false,
@@ -326,7 +324,10 @@ impl Canvas {
         match self.schedule.pace() {
             Pace::Steps => self.blocks.steps_total(),
             // A step commits something, unless its choices are no tokens: then this ends it.
-            _ => self.steps_max,
+            _ => {
+                let masks = self.wanted.len() as u32;
+                self.schedule.steps().map_or(masks, |steps| steps.min(masks))
+            }
         }
     }
 

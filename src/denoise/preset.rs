@@ -2,7 +2,7 @@
 use super::{Cache, Settings};
 use std::str::FromStr;
 
-/// How much of the plain loop's work to save. What each gives up is in the README's table.
+/// How much of the plain loop's work to save. The README says what each gives up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Preset {
     /// Nothing: the loop that the model was published with.

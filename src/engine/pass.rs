@@ -88,8 +88,8 @@ impl Engine {
         let chosen = self.place_wanted(canvas.plan_step(), rows.start);
         if chosen > 0 {
             let wanted = if self.full_logits { self.place_others(chosen, keys) } else { chosen };
-            self.kept_of = self.kept_of.filter(|serial| *serial == canvas.serial());
-            assert!(rows.len() == keys || self.kept_of.is_some(), "the kept keys are another's");
+            let are_own = self.kept_of == Some(canvas.serial());
+            assert!(rows.len() == keys || are_own, "the kept keys are another's");
             if rule.cfg_scale > 0.0 {
                 self.place_ids(canvas.unconditional_ids());
                 self.pass((&rows, keys), (wanted, chosen), true, None);

@@ -104,8 +104,8 @@ pub(super) fn lm_head_records(
 
 /// A tile to an item's columns from a row on: copied, or added to what is there.
 fn store(mut out: View<'_, f32>, first: usize, tile: &[f32], add: bool) {
-    for (to, from) in out.iter_mut().skip(first).zip(tile.as_chunks::<PANEL_ROWS>().0) {
-        let Some(to) = to.first_chunk_mut::<PANEL_ROWS>() else { return };
+    for (row, from) in (first..).zip(tile.as_chunks::<PANEL_ROWS>().0) {
+        let Some(to) = out.piece(row).first_chunk_mut::<PANEL_ROWS>() else { return };
         if add {
             for (to, from) in to.iter_mut().zip(from) {
                 *to += from;
