@@ -10,6 +10,9 @@ from .item import Item, Writer, is_held
 ADD = ("What is {} + {}?", "Add {} and {}.")
 # Columns of an exercise: as many as an answer of the other families is long.
 COLUMNS = 6
+# Of these, columns with a carry or something owed, and sums: differences are learned later.
+THIRD_SHARE = 0.6
+SUM_SHARE = 0.4
 SUBTRACT = ("What is {} - {}?", "From {} take {}.")
 
 
@@ -83,15 +86,16 @@ def columns(rng):
         out.add(" " if column else "")
         third = rng.randrange(2)
         # The first column of a sum has no third number.
-        shown = rng.random() < 0.6
-        third = third if shown else 0
-        if rng.random() < 0.4:
+        has_third = rng.random() < THIRD_SHARE
+        if not has_third:
+            third = 0
+        if rng.random() < SUM_SHARE:
             x, y = rng.randrange(10), rng.randrange(10)
-            out.add(f"{x}+{y}" + (f"+{third}" if shown else ""))
+            out.add(f"{x}+{y}" + (f"+{third}" if has_third else ""))
             out.step(f" {words_of(x + y + third)}")
         else:
             y, result = rng.randrange(10), rng.randrange(10)
-            out.add(f"{words_of(y + third + result)}-{y}" + (f"-{third}" if shown else ""))
+            out.add(f"{words_of(y + third + result)}-{y}" + (f"-{third}" if has_third else ""))
             out.step(f" {words_of(result)}")
     return Item("Fill the gaps in the sums.", out.text, False, holes=tuple(out.steps))
 
