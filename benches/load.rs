@@ -40,8 +40,7 @@ impl Drop for Synthetic {
 fn load(path: &Path, threads: usize) -> (Region, usize) {
     let file = gguf::open(path).unwrap();
     let model = Model::from_gguf(&file).unwrap();
-    let limits =
-        Limits { rows: 148, wanted: 32, guidance: false, logits: true, cache: false, threads };
+    let limits = Limits { logits: true, ..Limits::new(148, 32, threads) };
     let plan = Plan::new(&model, limits).unwrap();
     let mut region = Region::map(plan.total_bytes, &MEMORY).unwrap();
     let threads = repack::Threads { count: threads, enter: &|_| () };

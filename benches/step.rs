@@ -21,14 +21,7 @@ fn measure(c: &mut Criterion) {
     for (name, kind) in MODELS {
         let file = gguf::open(&folder.join(format!("{name}.gguf"))).unwrap();
         for threads in [1, 2] {
-            let limits = Limits {
-                rows: 148,
-                wanted: 148,
-                logits: true,
-                guidance: false,
-                cache: false,
-                threads,
-            };
+            let limits = Limits { logits: true, ..Limits::new(148, 148, threads) };
             let load = || Engine::load(&file, limits, &Options::default(), &mut |_, _| ()).unwrap();
             c.bench_function(&format!("load {name} {threads} threads"), |b| b.iter(load));
             let mut engine = load();

@@ -1,5 +1,6 @@
 //! A loaded model: load, seal, then run passes and steps.
 
+mod lanes;
 mod load;
 mod names;
 mod options;
@@ -22,6 +23,7 @@ use crate::step::{self, Job, Program};
 use crate::team::{self, Report, Team};
 use dllm_arena::{Leader, Region, Sealing, Step, Worker};
 use dllm_cpu::FloatEnv;
+use lanes::Lanes;
 use names::OperatorNames;
 use std::sync::Arc;
 
@@ -46,8 +48,7 @@ pub struct Engine {
     counting: bool,
     canary: bool,
     full_logits: bool,
-    /// The canvas whose keys and values the arena holds.
-    kept_of: Option<u64>,
+    lanes: Lanes,
 }
 
 impl Engine {
@@ -104,7 +105,7 @@ impl Engine {
             counting: false,
             canary: false,
             full_logits: false,
-            kept_of: None,
+            lanes: Lanes::new(plan.limits.canvases, plan.lane_rows),
         })
     }
 

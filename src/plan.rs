@@ -25,6 +25,9 @@ pub const ROW_ALIGN: usize = 32;
 /// Longest canvas: positions fit the rotary table's and the sampler's u32 arithmetic with room,
 /// and a plan this long is already far beyond any supported model's context.
 pub const ROWS_MAX: usize = 1 << 20;
+/// Most canvases that step together. What a pass is told of each is copied to every worker, and
+/// that many blocks of 32 rows are far beyond the length from which matrices run at full speed.
+pub const CANVASES_MAX: usize = 16;
 /// Most worker threads: scratch is planned per worker.
 pub const THREADS_MAX: usize = 1024;
 
@@ -33,8 +36,11 @@ pub const THREADS_MAX: usize = 1024;
 pub struct Limits {
     /// Longest canvas in tokens, prompt included.
     pub rows: usize,
-    /// Most logit rows of one forward pass.
+    /// Most logit rows of a canvas in one forward pass.
     pub wanted: usize,
+    /// Canvases that may share a pass, and whose keys and values are kept at a time; each as long
+    /// as `rows`.
+    pub canvases: usize,
     /// Whether whole rows of logits may be asked for: by a caller, or by a request whose rule
     /// [needs them](crate::sample::Rule::needs_logits). Without, a step keeps statistics of them
     /// alone, a tenth of their `wanted x vocabulary x 4` bytes.
@@ -46,6 +52,14 @@ pub struct Limits {
     pub cache: bool,
     /// Worker threads, the caller's included.
     pub threads: usize,
+}
+
+impl Limits {
+    /// For one canvas at a time and statistics of logits alone, with nothing kept.
+    pub const fn new(rows: usize, wanted: usize, threads: usize) -> Limits {
+        let (canvases, logits, guidance, cache) = (1, false, false, false);
+        Limits { rows, wanted, canvases, logits, guidance, cache, threads }
+    }
 }
 
 /// Why a model cannot be planned under some limits.
@@ -82,7 +96,9 @@ impl std::error::Error for Fault {}
 pub struct Plan {
     /// The limits it was made for, `wanted` clamped to `rows`, `logits` where guidance implies it.
     pub limits: Limits,
-    /// Row capacity of the buffers: `limits.rows` rounded up.
+    /// Rows that a canvas takes of keys and values: `limits.rows` rounded up.
+    pub lane_rows: usize,
+    /// Row capacity of the buffers: those of all canvases.
     pub row_capacity: usize,
     /// Read-only contents of the arena, in order of offset.
     pub weights: Vec<WeightPlan>,
@@ -105,7 +121,8 @@ impl Plan {
     /// [`Fault`] when a limit is out of range or sizes overflow.
     pub fn new(model: &Model, limits: Limits) -> Result<Plan, Fault> {
         let limits = checked(limits)?;
-        let row_capacity = limits.rows.next_multiple_of(ROW_ALIGN);
+        let lane_rows = limits.rows.next_multiple_of(ROW_ALIGN);
+        let row_capacity = limits.canvases * lane_rows;
         let weights = weights::plan(model, limits.rows).ok_or(Fault::TooLarge)?;
         let mut buffers = buffers::Builder::new(model, limits, row_capacity);
         let ops = operators::plan(model, &weights, &mut buffers);
@@ -114,6 +131,7 @@ impl Plan {
         let total_bytes = weights.bytes.checked_add(work_bytes).ok_or(Fault::TooLarge)?;
         Ok(Plan {
             limits,
+            lane_rows,
             row_capacity,
             fixed_bytes: weights.bytes,
             weights: weights.entries,
@@ -130,6 +148,7 @@ fn checked(limits: Limits) -> Result<Limits, Fault> {
     for (name, asked, max) in [
         ("rows", limits.rows, ROWS_MAX),
         ("wanted", wanted, ROWS_MAX),
+        ("canvases", limits.canvases, CANVASES_MAX),
         ("threads", limits.threads, THREADS_MAX),
     ] {
         if asked == 0 || asked > max {

@@ -8,10 +8,12 @@ mod attention;
 mod choose;
 mod project;
 mod rows;
+mod segments;
+
+pub use segments::{Segment, Segments};
 
 use crate::model::Config;
 use crate::plan::{Count, Op, OpKind, Plan, WeightKind};
-use crate::sample::Rule;
 use crate::team::Report;
 use dllm_arena::count::{thread_counts, thread_usage};
 use dllm_arena::{Phase, Span, Step};
@@ -20,21 +22,13 @@ use dllm_cpu::{FloatEnv, Kernels};
 /// What a pass is told, the same for all workers.
 #[derive(Clone, Copy, Debug)]
 pub struct Job {
-    /// Rows of the canvas that are computed, one after the other.
-    pub rows: usize,
-    /// Position of the first of them.
-    pub first: usize,
-    /// Rows of the whole canvas, whose keys and values all queries see.
-    pub keys: usize,
-    /// Rows whose logits are wanted.
-    pub wanted: usize,
-    /// The first of them that become choices.
+    /// The rows that are computed, by canvas.
+    pub segments: Segments,
+    /// The first of the wanted rows that become choices.
     pub chosen: usize,
     /// Whether this pass makes the logits without the prompt, for guidance.
     pub guide: bool,
-    /// How logits become choices, and the step's number for random ones.
-    pub sampling: Option<(Rule, u32)>,
-    /// Whether whole rows of logits are stored, instead of statistics for a rule that is greedy.
+    /// Whether whole rows of logits are stored, instead of statistics for rules that are greedy.
     pub logits: bool,
     /// Whether to count what workers do that they should not; it costs two system calls a worker.
     pub count: bool,
@@ -82,13 +76,14 @@ impl Program {
     /// Does this worker's share of the operator that `phase` stands for.
     pub fn run(&self, phase: &Phase<'_>, job: &Job) {
         let op = &self.ops[phase.index()];
+        let segments = &job.segments;
         let rows = match op.count {
-            Count::Canvas => job.rows,
-            Count::Wanted => job.wanted,
+            Count::Canvas => segments.rows(),
+            Count::Wanted => segments.wanted(),
         };
         match &op.kind {
             OpKind::Embed { span, matrix, ids, x } => {
-                rows::embed(self, phase, (job.first, rows), (*span, *matrix), (*ids, *x));
+                rows::embed(self, phase, rows, (*span, *matrix), (*ids, *x));
             }
             OpKind::Norm { weight, from, to } => {
                 rows::norm(self, phase, rows, *weight, *from, to);
@@ -100,23 +95,20 @@ impl Program {
                 rows::gather(self, phase, rows, *from, *wanted, *to);
             }
             OpKind::Project { x, parts, add } => {
-                project::project(self, phase, (job.first, rows), x, parts, *add);
+                project::project(self, phase, (segments, rows), x, parts, *add);
             }
             OpKind::GateUp { x, gate, up, out } => {
                 project::gate_up(self, phase, rows, x, (gate, up), *out);
             }
             OpKind::LmHead { x, matrix, records, logits, guide } => {
                 let rows_out = if job.guide { guide } else { logits }.filter(|_| job.logits);
-                match (rows_out, &job.sampling) {
-                    (Some(out), _) => project::lm_head(self, phase, rows, x, matrix, out),
-                    (None, Some((rule, _))) => {
-                        project::lm_head_records(self, phase, rows, x, (matrix, *records), rule);
-                    }
-                    (None, None) => unreachable!("a pass stores logits or makes choices"),
+                match rows_out {
+                    Some(out) => project::lm_head(self, phase, rows, x, matrix, out),
+                    None => project::lm_head_records(self, phase, segments, x, matrix, *records),
                 }
             }
             OpKind::RopeKeys { k, rows: key_rows } => {
-                attention::rope_keys(self, phase, job.first..job.first + rows, *k, *key_rows);
+                attention::rope_keys(self, phase, segments, *k, *key_rows);
             }
             OpKind::Attend { q, k, v, rows: key_rows, blocks, out, wanted } => {
                 let inputs = attention::Inputs {
@@ -124,20 +116,17 @@ impl Program {
                     k: phase.read(*k),
                     v: phase.read(*v),
                     key_rows: *key_rows,
-                    first: job.first,
-                    keys: job.keys,
+                    segments,
                     wanted: wanted.map(|slot| phase.read(slot)),
                 };
                 attention::attend(self, phase, rows, &inputs, *blocks, *out);
             }
             OpKind::Choose { records, logits, guide, choices, positions } => {
-                let Some((rule, step)) = &job.sampling else { return };
                 let positions: &[u32] = phase.read(*positions);
                 let chooser = choose::Chooser {
                     program: self,
                     phase,
-                    rule,
-                    step: *step,
+                    segments,
                     positions,
                     count: job.chosen,
                     choices: *choices,

@@ -25,8 +25,7 @@ fn a_file_cut_under_a_loaded_model_does_no_harm() {
         let tree = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/models");
         fs::copy(format!("{tree}/{name}.gguf"), &path).unwrap();
         let file = gguf::open(&path).unwrap();
-        let limits =
-            Limits { rows: 96, wanted: 96, logits: true, guidance: true, cache: false, threads: 2 };
+        let limits = Limits { logits: true, guidance: true, ..Limits::new(96, 96, 2) };
         let mut engine = Engine::load(&file, limits, &Options::default(), &mut |_, _| ()).unwrap();
         // Reading a mapped page beyond the end of its file ends the process.
         File::options().write(true).open(&path).unwrap().set_len(0).unwrap();

@@ -22,7 +22,7 @@ fn engine(kind: Kind, layers: usize, threads: usize, cache: bool) -> Engine {
     let mut bytes = Vec::new();
     SyntheticFile::new(recipe).unwrap().write(&mut bytes).unwrap();
     let gguf = Gguf::from_bytes(bytes).unwrap();
-    let limits = Limits { rows: 48, wanted: 40, logits: true, guidance: false, cache, threads };
+    let limits = Limits { logits: true, cache, ..Limits::new(48, 40, threads) };
     Engine::load(&gguf, limits, &Options::default(), &mut |_, _| ()).unwrap()
 }
 

@@ -18,8 +18,7 @@ fn logits(engine: &mut Engine, ids: &[u32], wanted: &[Wanted]) -> Vec<Vec<f32>> 
 fn a_guided_step_is_two_passes_put_together() {
     for threads in [1, 2] {
         // So few rows of logits that, were they not kept, the second pass would reach them.
-        let limits =
-            Limits { rows: 96, wanted: 12, logits: true, guidance: true, cache: false, threads };
+        let limits = Limits { logits: true, guidance: true, ..Limits::new(96, 12, threads) };
         let mut engine = models::load_within(models::LLADA, limits, None);
         let base = Settings { gen_length: 24, block_length: Some(8), ..Settings::default() };
         for (cfg_scale, temperature) in [(0.5, 0.0), (3.0, 0.0), (1.5, 0.8)] {

@@ -61,8 +61,7 @@ fn check(folder: &Path, path: &Path) {
         reference.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
     let file = gguf::open(&model).unwrap();
     let rows = case.ids.len();
-    let limits =
-        Limits { rows, wanted: rows, logits: true, guidance: false, cache: false, threads: 2 };
+    let limits = Limits { logits: true, ..Limits::new(rows, rows, 2) };
     let options = Options::default();
     let mut engine = Engine::load(&file, limits, &options, &mut |_, _| ()).unwrap();
     let all: Vec<u32> = (0..rows as u32).collect();

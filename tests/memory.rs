@@ -8,8 +8,7 @@ use dllm_rt::{Engine, Limits, Lock, Options};
 use std::collections::BTreeMap;
 use std::fs;
 
-const LIMITS: Limits =
-    Limits { rows: 32, wanted: 32, logits: true, guidance: false, cache: false, threads: 2 };
+const LIMITS: Limits = Limits { logits: true, ..Limits::new(32, 32, 2) };
 
 fn load(options: &Options) -> Engine {
     Engine::load(&models::open(models::LLADA), LIMITS, options, &mut |_, _| ()).unwrap()

@@ -22,8 +22,13 @@ fn main() {
     for name in models::ALL {
         for threads in [1, 2, 3] {
             // Few rows of logits: as tight as requests make it.
-            let limits =
-                Limits { rows: 48, wanted: 25, logits: true, guidance: true, cache: true, threads };
+            let limits = Limits {
+                logits: true,
+                guidance: true,
+                cache: true,
+                canvases: 3,
+                ..Limits::new(48, 25, threads)
+            };
             let mut engine = models::load_within(name, limits, None);
             if !dllm_arena::lock_process() {
                 println!("no_alloc: memory is not locked; a page may be reclaimed and fault");
@@ -32,6 +37,7 @@ fn main() {
             for settings in models::every_setting(kind) {
                 check(&mut engine, name, threads, &settings);
             }
+            check_together(&mut engine, name, threads);
             canary(&mut engine, threads);
         }
     }
@@ -39,11 +45,23 @@ fn main() {
 }
 
 fn check(engine: &mut Engine, name: &str, threads: usize, settings: &Settings) {
-    engine.set_counting(true);
-    steps(engine, settings);
-    engine.reset_counters();
-    let (counts, usage) = steps(engine, settings);
     let what = format!("{name}, {threads} threads, {settings:?}");
+    check_steps(engine, &what, |engine| steps(engine, settings));
+}
+
+/// Every three settings that follow each other, in passes that they share.
+fn check_together(engine: &mut Engine, name: &str, threads: usize) {
+    for settings in models::every_setting(models::kind(engine)).chunks(3) {
+        let what = format!("{name}, {threads} threads, together {settings:?}");
+        check_steps(engine, &what, |engine| steps_together(engine, settings));
+    }
+}
+
+fn check_steps(engine: &mut Engine, what: &str, steps: impl Fn(&mut Engine) -> (Counts, Usage)) {
+    engine.set_counting(true);
+    steps(engine);
+    engine.reset_counters();
+    let (counts, usage) = steps(engine);
     assert_eq!(counts, Counts::default(), "the calling thread, {what}");
     assert_eq!((usage.minor_faults, usage.major_faults), (0, 0), "the calling thread, {what}");
     let Counters { allocations, frees, minor_faults, major_faults, .. } = engine.counters();
@@ -51,27 +69,66 @@ fn check(engine: &mut Engine, name: &str, threads: usize, settings: &Settings) {
     assert_eq!(all, (0, 0, 0, 0), "all workers (allocations, frees, faults), {what}");
 }
 
+/// Runs [`STEPS`] steps of as many canvases as there are settings; what the calling thread did in
+/// them.
+fn steps_together(engine: &mut Engine, settings: &[Settings]) -> (Counts, Usage) {
+    let (prompt, facts) = (models::prompt(), models::facts(engine));
+    let new = |engine: &Engine, settings: &Settings| {
+        let schedule = Schedule::new(models::kind(engine), settings).unwrap();
+        engine.canvas(&prompt, &schedule, &facts).unwrap()
+    };
+    let mut canvases: Vec<_> = settings.iter().map(|settings| new(engine, settings)).collect();
+    let mut done = Done::default();
+    for _ in 0..STEPS {
+        for (canvas, settings) in canvases.iter_mut().zip(settings) {
+            if canvas.is_done() {
+                *canvas = new(engine, settings);
+            }
+        }
+        done.add(|| {
+            engine.step_together(&mut canvases, |_, progress| {
+                std::hint::black_box(progress.committed);
+            })
+        });
+    }
+    (done.counts, done.usage)
+}
+
+/// What the calling thread did in the steps that were added.
+#[derive(Default)]
+struct Done {
+    counts: Counts,
+    usage: Usage,
+}
+
+impl Done {
+    fn add(&mut self, step: impl FnOnce()) {
+        let before = (thread_counts(), thread_usage());
+        step();
+        let (c, u) = (thread_counts().since(&before.0), thread_usage().since(&before.1));
+        self.counts.allocations += c.allocations;
+        self.counts.frees += c.frees;
+        self.usage.minor_faults += u.minor_faults;
+        self.usage.major_faults += u.major_faults;
+    }
+}
+
 /// Runs [`STEPS`] steps, over as many requests as that takes; what the calling thread did in them.
 fn steps(engine: &mut Engine, settings: &Settings) -> (Counts, Usage) {
     let schedule = Schedule::new(models::kind(engine), settings).unwrap();
     let (prompt, facts) = (models::prompt(), models::facts(engine));
     let new = |engine: &Engine| engine.canvas(&prompt, &schedule, &facts).unwrap();
-    let (mut counts, mut usage) = (Counts::default(), Usage::default());
+    let mut done = Done::default();
     let mut canvas = new(engine);
     for _ in 0..STEPS {
         if canvas.is_done() {
             canvas = new(engine);
         }
-        let before = (thread_counts(), thread_usage());
-        let progress = engine.step(&mut canvas);
-        std::hint::black_box(progress.committed);
-        let (c, u) = (thread_counts().since(&before.0), thread_usage().since(&before.1));
-        counts.allocations += c.allocations;
-        counts.frees += c.frees;
-        usage.minor_faults += u.minor_faults;
-        usage.major_faults += u.major_faults;
+        done.add(|| {
+            std::hint::black_box(engine.step(&mut canvas).committed);
+        });
     }
-    (counts, usage)
+    (done.counts, done.usage)
 }
 
 /// The counters see an allocation on every worker.

@@ -6,7 +6,7 @@ mod models;
 use dllm_arena::{Lock, Region, Sealing};
 use dllm_cpu::dtype::Dtype;
 use dllm_rt::model::{Architecture, Config, Layer, Linear, Matrix, RopeConfig, RopeStyle, Vector};
-use dllm_rt::plan::{self, OpKind, ROWS_MAX, Split};
+use dllm_rt::plan::{self, CANVASES_MAX, OpKind, ROWS_MAX, Split};
 use dllm_rt::{Engine, Limits, Model, Options, Plan};
 use proptest::prelude::*;
 
@@ -64,8 +64,7 @@ fn model(config: Config, types: impl Fn(&Config, usize) -> [Dtype; 2]) -> Model 
 #[test]
 fn an_8b_model_stays_within_its_memory() {
     let model = llada_8b();
-    let limits =
-        Limits { rows: 512, wanted: 32, logits: true, guidance: false, cache: false, threads: 8 };
+    let limits = Limits { logits: true, ..Limits::new(512, 32, 8) };
     let plan = Plan::new(&model, limits).unwrap();
     let file_bytes: usize = plan.weights.iter().map(|w| file_bytes(&w.kind)).sum();
     let ratio = plan.total_bytes as f64 / file_bytes as f64;
@@ -88,12 +87,13 @@ fn file_bytes(kind: &plan::WeightKind) -> usize {
 #[test]
 fn limits_out_of_range_are_named() {
     let model = llada_8b();
-    let good =
-        Limits { rows: 64, wanted: 8, logits: true, guidance: false, cache: false, threads: 2 };
+    let good = Limits { logits: true, ..Limits::new(64, 8, 2) };
     for (limits, name) in [
         (Limits { rows: 0, ..good }, "rows"),
         (Limits { rows: ROWS_MAX + 1, ..good }, "rows"),
         (Limits { wanted: 0, ..good }, "wanted"),
+        (Limits { canvases: 0, ..good }, "canvases"),
+        (Limits { canvases: CANVASES_MAX + 1, ..good }, "canvases"),
         (Limits { threads: 0, ..good }, "threads"),
         (Limits { threads: usize::MAX, ..good }, "threads"),
     ] {
@@ -104,10 +104,8 @@ fn limits_out_of_range_are_named() {
 
 #[test]
 fn only_the_last_layer_narrows_to_the_wanted_rows() {
-    let plan = Plan::new(
-        &llada_8b(),
-        Limits { rows: 64, wanted: 8, logits: true, guidance: true, cache: false, threads: 2 },
-    );
+    let plan =
+        Plan::new(&llada_8b(), Limits { logits: true, guidance: true, ..Limits::new(64, 8, 2) });
     let plan = plan.unwrap();
     let gathers: Vec<_> = plan
         .ops
@@ -123,8 +121,7 @@ fn only_the_last_layer_narrows_to_the_wanted_rows() {
 
 #[test]
 fn the_guides_logits_outlive_the_second_pass() {
-    let limits =
-        Limits { rows: 512, wanted: 32, logits: true, guidance: true, cache: false, threads: 2 };
+    let limits = Limits { logits: true, guidance: true, ..Limits::new(512, 32, 2) };
     let plan = Plan::new(&llada_8b(), limits).unwrap();
     let guide = plan.buffers.iter().find(|b| b.name == "logits.guide").unwrap();
     for buffer in plan.buffers.iter().filter(|b| b.name != guide.name) {
@@ -136,8 +133,7 @@ fn the_guides_logits_outlive_the_second_pass() {
 fn a_canvas_of_any_length_runs_and_longer_ones_are_refused() {
     let file = models::open(models::DREAM);
     for rows in [1, 2, 15, 16, 17, 31, 32, 33, 63] {
-        let limits =
-            Limits { rows, wanted: rows, logits: true, guidance: false, cache: false, threads: 2 };
+        let limits = Limits { logits: true, ..Limits::new(rows, rows, 2) };
         let options = Options { lock: Lock::Off, ..Options::default() };
         let mut engine = Engine::load(&file, limits, &options, &mut |_, _| ()).unwrap();
         let ids: Vec<u32> = (0..rows as u32).collect();
@@ -165,6 +161,7 @@ proptest! {
         logits: bool,
         guidance: bool,
         cache: bool,
+        canvases in 1usize..5,
         head_width in prop::sample::select(vec![8usize, 16, 32]),
         kv_heads in 1usize..4,
         group in 1usize..4,
@@ -187,7 +184,8 @@ proptest! {
             shift_logits: true,
         };
         let model = model(config, |_, _| [types[0], types[1]]);
-        let limits = Limits { rows, wanted, logits, guidance, cache, threads };
+        let limits = Limits::new(rows, wanted, threads);
+        let limits = Limits { logits, guidance, cache, canvases, ..limits };
         let plan = Plan::new(&model, limits).unwrap();
         let options = dllm_arena::Options { huge_pages: false, lock: Lock::Off };
         let region = Region::reserve(plan.total_bytes, &options).unwrap();

@@ -26,8 +26,7 @@ fn bytes(recipe: Recipe) -> Vec<u8> {
 }
 
 fn engine(gguf: &Gguf) -> Engine {
-    let limits =
-        Limits { rows: 40, wanted: 40, guidance: false, logits: true, cache: false, threads: 2 };
+    let limits = Limits { logits: true, ..Limits::new(40, 40, 2) };
     Engine::load(gguf, limits, &Options::default(), &mut |_, _| ()).unwrap()
 }
 

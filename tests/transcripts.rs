@@ -45,8 +45,7 @@ fn every_step_of_every_transcript_is_reproduced() {
 fn check(folder: &Path, path: &Path) -> usize {
     let transcripts: Transcripts = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     let file = gguf::open(&folder.join("models").join(&transcripts.model)).unwrap();
-    let limits =
-        Limits { rows: 64, wanted: 32, logits: true, guidance: false, cache: false, threads: 2 };
+    let limits = Limits { logits: true, ..Limits::new(64, 32, 2) };
     let mut engine = Engine::load(&file, limits, &Options::default(), &mut |_, _| ()).unwrap();
     for (n, case) in transcripts.cases.iter().enumerate() {
         let trace = run(&mut engine, transcripts.mask, case);

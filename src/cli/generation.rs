@@ -1,6 +1,7 @@
 //! The flags of every command that generates.
 
 use dllm_rt::denoise::{Cache, Preset, Settings};
+use dllm_rt::sample::Kind;
 
 /// Defines a command as [`model_command!`](crate::cli::flags) does, with the fields of every
 /// command that generates beside its own.
@@ -81,10 +82,11 @@ macro_rules! generation_command {
         }
 
         impl $name {
-            /// The settings for so many tokens and steps; what was not given is the preset's, or
-            /// left to the model's kind.
+            /// The settings for a kind of model and so many tokens and steps; what was not given is
+            /// the preset's, or the kind's own.
             fn settings_of(
                 &self,
+                kind: dllm_rt::sample::Kind,
                 max_tokens: Option<u32>,
                 steps: Option<u32>,
             ) -> dllm_rt::denoise::Settings {
@@ -96,12 +98,12 @@ macro_rules! generation_command {
                     refresh: self.refresh,
                     grow: self.grow,
                 };
-                let base = saving.settings();
+                let base = saving.settings(kind);
                 dllm_rt::denoise::Settings {
                     gen_length: max_tokens.unwrap_or(base.gen_length),
                     steps,
                     block_length: self.block_length,
-                    algorithm: self.algorithm,
+                    algorithm: self.algorithm.or(base.algorithm),
                     temperature: self.temperature,
                     top_p: self.top_p,
                     top_k: self.top_k,
@@ -139,8 +141,8 @@ pub struct Saving {
 
 impl Saving {
     /// The preset's settings, with what was given in their place.
-    pub fn settings(self) -> Settings {
-        let preset = self.preset.settings();
+    pub fn settings(self, kind: Kind) -> Settings {
+        let preset = self.preset.settings(kind);
         // One says how many positions commit, so that it takes the place of the other.
         let has_pace = self.threshold.is_some() || self.factor.is_some();
         let cache = self.cache.unwrap_or(preset.cache);
@@ -166,8 +168,8 @@ mod tests {
 
     #[test]
     fn what_is_given_beside_a_preset_counts() {
-        let fast = Preset::Fast.settings();
-        let made = Saving::settings;
+        let fast = Preset::Fast.settings(Kind::Llada);
+        let made = |saving: Saving| saving.settings(Kind::Llada);
         assert_eq!(made(given(Preset::Fast)), fast);
         assert_eq!(made(given(Preset::Exact)), Settings::default());
         let factor = made(Saving { factor: Some(1.0), ..given(Preset::Fast) });

@@ -55,14 +55,7 @@ pub fn run(command: &Logits) -> Result<End, Failure> {
     let mut wanted = rows.clone();
     wanted.sort_unstable();
     wanted.dedup();
-    let limits = Limits {
-        rows: ids.len(),
-        wanted: wanted.len(),
-        logits: true,
-        guidance: false,
-        cache: false,
-        threads: flags.threads(),
-    };
+    let limits = Limits { logits: true, ..Limits::new(ids.len(), wanted.len(), flags.threads()) };
     let mut engine = session::load(&gguf, limits, &options, &flags)?;
     let logits: Vec<&[f32]> = engine.logits(ids, &wanted)?.rows().collect();
     // Every row asked for is among the wanted ones.

@@ -35,9 +35,12 @@ pub struct PlanCommand {
     /// longest canvas (default: prompt and generated tokens, at most the model's context)
     #[argh(option, arg_name = "n")]
     rows: Option<usize>,
-    /// most logit rows of a pass (default: what a step of such a generation wants)
+    /// most logit rows of a canvas in a pass (default: what a step of such a generation wants)
     #[argh(option, arg_name = "n")]
     wanted: Option<usize>,
+    /// canvases that may share a pass (default: 1)
+    #[argh(option, arg_name = "n")]
+    canvases: Option<usize>,
     /// plan for whole rows of logits (default: where the model's default settings need them)
     #[argh(switch)]
     logits: bool,
@@ -94,11 +97,14 @@ fn limits(command: &PlanCommand, config: &Config) -> Result<Limits, Failure> {
     };
     session::check_context(rows, config)?;
     Ok(Limits {
-        rows,
-        wanted: command.wanted.unwrap_or_else(|| schedule.wanted_max(0).max(1)),
         logits: command.logits || schedule.needs_logits(),
         guidance: command.guidance,
         cache: command.cache,
-        threads: command.threads.unwrap_or_else(cpus::physical_count),
+        canvases: command.canvases.unwrap_or(1),
+        ..Limits::new(
+            rows,
+            command.wanted.unwrap_or_else(|| schedule.wanted_max(0).max(1)),
+            command.threads.unwrap_or_else(cpus::physical_count),
+        )
     })
 }

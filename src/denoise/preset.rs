@@ -1,5 +1,6 @@
 //! Settings under names that a person understands.
 use super::{Cache, Settings};
+use crate::sample::{Algorithm, Kind};
 use std::str::FromStr;
 
 /// How much of the plain loop's work to save. The README says what each gives up.
@@ -27,20 +28,31 @@ impl Preset {
         }
     }
 
-    /// The settings, for any kind of model.
-    pub fn settings(self) -> Settings {
+    /// The settings for a kind of model.
+    pub fn settings(self, kind: Kind) -> Settings {
         let exact = Settings::default();
         match self {
             Preset::Exact => exact,
-            Preset::Balanced => Settings { threshold: Some(0.9), ..exact },
+            Preset::Balanced => sure(kind, 0.9, 0.99998),
             Preset::Fast => Settings {
-                threshold: Some(0.8),
                 cache: Cache::Dual,
                 refresh: Some(4),
                 grow: true,
-                ..exact
+                ..sure(kind, 0.8, 0.999)
             },
         }
+    }
+}
+
+/// Positions commit from a probability of the token on, which Dream measures after its temperature.
+fn sure(kind: Kind, probability: f64, sharpened: f64) -> Settings {
+    match kind {
+        Kind::Llada => Settings { threshold: Some(probability), ..Settings::default() },
+        Kind::Dream => Settings {
+            threshold: Some(sharpened),
+            algorithm: Some(Algorithm::MaskgitPlus),
+            ..Settings::default()
+        },
     }
 }
 
@@ -52,5 +64,28 @@ impl FromStr for Preset {
         found.ok_or_else(|| {
             format!("preset {name:?} is unknown; there are exact, balanced and fast")
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::denoise::Schedule;
+
+    /// Of two tokens, one with the probability that LLaDA asks for, has Dream's after a
+    /// temperature.
+    #[test]
+    fn both_kinds_ask_for_the_same_certainty() {
+        for preset in [Preset::Balanced, Preset::Fast] {
+            let of = |kind| Schedule::new(kind, &preset.settings(kind)).unwrap();
+            let (llada, dream) = (of(Kind::Llada), of(Kind::Dream));
+            let odds = 1.0 / llada.threshold().unwrap() - 1.0;
+            let sharpened = 1.0 / (1.0 + odds.powf(1.0 / dream.temperature()));
+            let asked = dream.threshold().unwrap();
+            assert!((1.0 - asked) / (1.0 - sharpened) > 1.0, "{asked} {sharpened}");
+            assert!((1.0 - asked) / (1.0 - sharpened) < 1.2, "{asked} {sharpened}");
+            assert_eq!((llada.cache(), llada.grows()), (dream.cache(), dream.grows()));
+            assert_eq!(dream.algorithm(), Algorithm::MaskgitPlus);
+        }
     }
 }

@@ -4,13 +4,13 @@ use super::{Engine, StepStats};
 use crate::denoise::{Cache, Canvas, ModelFacts, Progress, Schedule, Wanted};
 use crate::error::Error;
 use crate::plan::Limits;
-use crate::sample::{Choice, Rule};
-use crate::step::{Job, run};
+use crate::sample::Choice;
+use crate::step::{Job, Segment, Segments, run};
 use crate::team::Counters;
 use dllm_arena::Leader;
 use dllm_cpu::FloatEnv;
 use dllm_cpu::dtype::PANEL_ROWS;
-use std::ops::Range;
+use std::borrow::BorrowMut;
 use std::time::Instant;
 
 /// Rows of logits, in the order they were asked for.
@@ -27,6 +27,17 @@ impl<'a> Logits<'a> {
         let vocab = self.vocab;
         self.values.chunks_exact(self.stride).map(move |row| &row[..vocab])
     }
+}
+
+/// What a forward pass is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pass {
+    /// Logits for a caller.
+    Logits,
+    /// Those without the prompt.
+    Guide,
+    /// Choices.
+    Choose,
 }
 
 impl Engine {
@@ -76,32 +87,123 @@ impl Engine {
     /// # Panics
     /// For a canvas that [`Engine::canvas`] of this engine would not have given: longer, with more
     /// wanted rows or other tokens than were planned for, or with a cache that was not. For one
-    /// with a cache, where the engine has computed something else since the canvas's block began.
+    /// with a cache, where the engine has computed as many others as it may hold since the canvas's
+    /// last step, and that was not the last of a block.
     pub fn step<'c>(&mut self, canvas: &'c mut Canvas) -> Progress<'c> {
         let start = Instant::now();
         let _env = FloatEnv::enter();
-        let (rule, step) = (*canvas.rule(), canvas.step_index());
+        let mut segments = Segments::default();
+        self.join(canvas, &mut segments);
+        if segments.rows() > 0 {
+            if canvas.rule().cfg_scale > 0.0 {
+                self.place_ids(0, canvas.unconditional_ids());
+                self.pass(&segments, 0, Pass::Guide);
+                self.place_ids(0, canvas.ids());
+            }
+            self.pass(&segments, canvas.plan_step().len(), Pass::Choose);
+        }
+        let progress = self.commit(canvas, 0);
+        self.stats.record_step(start.elapsed().as_secs_f64() * 1e3);
+        progress
+    }
+
+    /// One denoising step of each of several canvases, all in one pass; those that are done are
+    /// left alone, and under guidance, or with full logits, each is computed by itself. Whoever is
+    /// beside it changes no token of a canvas. `after` is told the index of each and what its step
+    /// did.
+    ///
+    /// # Panics
+    /// As [`Engine::step`]; for more canvases than were planned for.
+    pub fn step_together<C: BorrowMut<Canvas>>(
+        &mut self,
+        canvases: &mut [C],
+        mut after: impl FnMut(usize, Progress<'_>),
+    ) {
+        let (count, planned) = (canvases.len(), self.limits.canvases);
+        assert!(count <= planned, "{count} canvases, {planned} were planned");
+        let start = Instant::now();
+        let _env = FloatEnv::enter();
+        // Before any of the others takes its lane.
+        for canvas in canvases.iter_mut() {
+            let kept = self.lanes.kept_of(canvas.borrow_mut().serial());
+            kept.into_iter().for_each(|lane| self.lanes.touch(lane));
+        }
+        let full_logits = self.full_logits;
+        let shares = |canvas: &Canvas| canvas.rule().cfg_scale <= 0.0 && !full_logits;
+        let mut segments = Segments::default();
+        for (index, canvas) in canvases.iter_mut().enumerate() {
+            let canvas = canvas.borrow_mut();
+            if !shares(canvas) {
+                after(index, self.step(canvas));
+            }
+        }
+        for canvas in canvases.iter_mut() {
+            let canvas = canvas.borrow_mut();
+            if shares(canvas) {
+                self.join(canvas, &mut segments);
+            }
+        }
+        if segments.rows() > 0 {
+            self.pass(&segments, segments.wanted(), Pass::Choose);
+        }
+        let mut first = 0;
+        for (index, canvas) in canvases.iter_mut().enumerate() {
+            let canvas = canvas.borrow_mut();
+            if shares(canvas) {
+                let chosen = canvas.plan_step().len();
+                after(index, self.commit(canvas, first));
+                first += chosen;
+            }
+        }
+        if first > 0 {
+            self.stats.record_step(start.elapsed().as_secs_f64() * 1e3);
+        }
+    }
+
+    /// Adds a canvas's step to a pass, with all that the pass must be told of it; nothing where
+    /// the step needs none.
+    ///
+    /// # Panics
+    /// See [`Engine::step`].
+    fn join(&mut self, canvas: &mut Canvas, segments: &mut Segments) {
         // A canvas may grow when its step is planned.
         let rows = canvas.rows();
-        let keys = canvas.ids().len();
         self.must_fit(canvas);
-        let chosen = self.place_wanted(canvas.plan_step(), rows.start);
-        if chosen > 0 {
-            let wanted = if self.full_logits { self.place_others(chosen, keys) } else { chosen };
-            let are_own = self.kept_of == Some(canvas.serial());
-            assert!(rows.len() == keys || are_own, "the kept keys are another's");
-            if rule.cfg_scale > 0.0 {
-                self.place_ids(canvas.unconditional_ids());
-                self.pass((&rows, keys), (wanted, chosen), true, None);
-            }
-            self.place_ids(canvas.ids());
-            self.pass((&rows, keys), (wanted, chosen), false, Some((rule, step)));
-            self.kept_of = Some(canvas.serial());
+        if canvas.plan_step().is_empty() {
+            return;
         }
-        let choices = self.ports.choices;
-        let choices = &leader(&mut self.leader).slot::<Choice>(choices)[..chosen];
-        let progress = canvas.commit(choices);
-        self.stats.record_step(start.elapsed().as_secs_f64() * 1e3);
+        let (serial, keys) = (canvas.serial(), canvas.ids().len());
+        let kept = self.lanes.kept_of(serial);
+        assert!(rows.len() == keys || kept.is_some(), "the kept keys are another's");
+        let lane = kept.unwrap_or_else(|| self.lanes.oldest());
+        self.lanes.assign(lane, Some(serial));
+        let (row, wanted_row) = (segments.rows(), segments.wanted());
+        self.place_ids(row, &canvas.ids()[rows.clone()]);
+        // Rows of a pass fit a u32, as those of all canvases that are planned for do.
+        let shift = (row as u32).wrapping_sub(rows.start as u32);
+        let sampling = Some((*canvas.rule(), canvas.step_index()));
+        let chosen = self.place_wanted(wanted_row, canvas.plan_step(), shift);
+        let wanted = if self.full_logits { self.place_others(chosen, keys) } else { chosen };
+        segments.push(Segment {
+            rows: rows.len(),
+            first: rows.start,
+            keys,
+            key_row: self.lanes.first_row(lane),
+            wanted,
+            sampling,
+            ..Segment::default()
+        });
+    }
+
+    /// Ends a canvas's step with the choices from `first` on.
+    fn commit<'c>(&mut self, canvas: &'c mut Canvas, first: usize) -> Progress<'c> {
+        let chosen = canvas.plan_step().len();
+        let choices = leader(&mut self.leader).slot::<Choice>(self.ports.choices);
+        let (serial, cache) = (canvas.serial(), canvas.schedule().cache());
+        let progress = canvas.commit(&choices[first..first + chosen]);
+        if progress.is_done || cache == Cache::None {
+            self.lanes.release(serial);
+        }
         progress
     }
 
@@ -123,11 +225,16 @@ impl Engine {
         if wanted > wanted_max {
             return Err(Error::WantedTooMany { wanted, wanted_max });
         }
-        self.place_ids(ids);
+        self.place_ids(0, ids);
         let slot = leader(&mut self.leader).slot_mut::<u32>(self.ports.wanted);
         slot[..wanted].copy_from_slice(rows);
-        self.kept_of = None;
-        self.pass((&(0..ids.len()), ids.len()), (wanted, 0), false, None);
+        let lane = self.lanes.oldest();
+        self.lanes.assign(lane, None);
+        let (count, key_row) = (ids.len(), self.lanes.first_row(lane));
+        let mut segments = Segments::default();
+        let segment = Segment { rows: count, keys: count, key_row, wanted, ..Segment::default() };
+        segments.push(segment);
+        self.pass(&segments, 0, Pass::Logits);
         let stride = vocab.next_multiple_of(PANEL_ROWS);
         let values = leader(&mut self.leader).slot::<f32>(port);
         Ok(Logits { values: &values[..wanted * stride], vocab, stride })
@@ -188,7 +295,7 @@ impl Engine {
     /// Takes the keys of the last pass for those of `canvas`. For tests.
     #[doc(hidden)]
     pub fn take_keys_for(&mut self, canvas: &Canvas) {
-        self.kept_of = Some(canvas.serial());
+        self.lanes.assign_last(canvas.serial());
     }
 
     /// Makes every worker allocate in each pass, which the counters must show. For tests.
@@ -219,27 +326,29 @@ impl Engine {
         if rows > rows_max { Err(Error::CanvasTooLong { rows, rows_max }) } else { Ok(()) }
     }
 
-    fn place_ids(&mut self, ids: &[u32]) {
+    /// Tokens of the pass's rows from `row` on.
+    fn place_ids(&mut self, row: usize, ids: &[u32]) {
         let slot = leader(&mut self.leader).slot_mut::<u32>(self.ports.ids);
-        slot[..ids.len()].copy_from_slice(ids);
+        slot[row..row + ids.len()].copy_from_slice(ids);
     }
 
+    /// Wanted rows of the pass from `first` on: those of a canvas, each `shift` further.
+    ///
     /// # Panics
     /// See [`Engine::step`].
-    fn place_wanted(&mut self, wanted: &[Wanted], first: usize) -> usize {
+    fn place_wanted(&mut self, first: usize, wanted: &[Wanted], shift: u32) -> usize {
         let (count, planned) = (wanted.len(), self.limits.wanted);
         assert!(count <= planned, "{count} wanted rows, {planned} were planned");
         let leader = leader(&mut self.leader);
         let rows = leader.slot_mut::<u32>(self.ports.wanted);
-        for (to, wanted) in rows.iter_mut().zip(wanted) {
-            // A canvas has no more positions than fit a u32.
-            *to = wanted.row - first as u32;
+        for (to, wanted) in rows[first..].iter_mut().zip(wanted) {
+            *to = wanted.row.wrapping_add(shift);
         }
         let positions = leader.slot_mut::<u32>(self.ports.positions);
-        for (to, wanted) in positions.iter_mut().zip(wanted) {
+        for (to, wanted) in positions[first..].iter_mut().zip(wanted) {
             *to = wanted.position;
         }
-        wanted.len()
+        count
     }
 
     /// Adds rows that no position wants, until there are `rows` of them.
@@ -259,35 +368,22 @@ impl Engine {
         rows
     }
 
-    /// Runs the operator list on all workers, this thread among them: `rows` of a canvas of `keys`.
-    fn pass(
-        &mut self,
-        (rows, keys): (&Range<usize>, usize),
-        (wanted, chosen): (usize, usize),
-        guide: bool,
-        sampling: Option<(Rule, u32)>,
-    ) {
+    /// Runs the operator list on all workers, this thread among them; the first `chosen` of the
+    /// wanted rows become choices.
+    fn pass(&mut self, segments: &Segments, chosen: usize, pass: Pass) {
         let ops = self.program.ops().len();
-        // Without sampling the last operator, which chooses tokens, is left out.
-        let ops = if sampling.is_some() { ops } else { ops - 1 };
-        let last_op = ops - 1;
-        let (count, canary) = (self.counting, self.canary);
-        let greedy = sampling.is_some_and(|(rule, _)| !rule.needs_logits());
-        let logits = self.full_logits || !greedy;
-        let first = rows.start;
-        let rows = rows.len();
+        // Choosing tokens is the last operator.
+        let ops = if pass == Pass::Choose { ops } else { ops - 1 };
+        let needs_logits =
+            |segment: &Segment| segment.sampling.is_none_or(|(rule, _)| rule.needs_logits());
         let job = Job {
-            rows,
-            first,
-            keys,
-            wanted,
+            segments: *segments,
             chosen,
-            guide,
-            sampling,
-            logits,
-            count,
-            last_op,
-            canary,
+            guide: pass == Pass::Guide,
+            logits: self.full_logits || segments.iter().any(needs_logits),
+            count: self.counting,
+            last_op: ops - 1,
+            canary: self.canary,
         };
         let Some(team) = &self.team else { unreachable!("the team is there until drop") };
         let stats = &mut self.stats;
@@ -300,8 +396,8 @@ impl Engine {
             before = now;
         });
         self.stats.passes += 1;
-        self.stats.rows_computed += rows as u64;
-        self.stats.logit_rows += wanted as u64;
+        self.stats.rows_computed += segments.rows() as u64;
+        self.stats.logit_rows += segments.wanted() as u64;
     }
 }
 

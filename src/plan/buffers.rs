@@ -56,9 +56,9 @@ pub struct Quantized {
 
 /// Every buffer by role.
 pub(super) struct Slots {
-    /// u32 `[rows]`: the canvas.
+    /// u32 `[rows]`: the tokens of the pass's rows.
     pub ids: Slot,
-    /// u32 `[wanted]`: the canvas rows whose logits are wanted.
+    /// u32 `[wanted]`: the rows of the pass whose logits are wanted.
     pub wanted: Slot,
     /// u32 `[wanted]`: the position that each of them decides, for random numbers.
     pub positions: Slot,
@@ -117,9 +117,9 @@ impl Slots {
 /// What a caller fills before a step (the first three) and reads after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ports {
-    /// u32 `[rows]`: the canvas.
+    /// u32 `[rows]`: the tokens of the pass's rows.
     pub ids: Slot,
-    /// u32 `[wanted]`: the canvas rows whose logits are wanted.
+    /// u32 `[wanted]`: the rows of the pass whose logits are wanted.
     pub wanted: Slot,
     /// u32 `[wanted]`: the position that each of them decides.
     pub positions: Slot,
@@ -142,7 +142,7 @@ pub(super) struct Builder {
 
 impl Builder {
     pub fn new(model: &Model, limits: Limits, rows: usize) -> Builder {
-        let wanted = limits.wanted.next_multiple_of(ROW_ITEM);
+        let wanted = (limits.canvases * limits.wanted).next_multiple_of(ROW_ITEM);
         let mut list = List { buffers: Vec::new(), rows, threads: limits.threads };
         let slots = slots(model, limits, wanted, &mut list);
         let kv_rows = KeyRows::new(&model.config, rows);

@@ -4,11 +4,12 @@ use super::{Count, GROUP_PANELS, KEY_ITEM, Op, OpKind, Plan, ROW_ITEM};
 use crate::model::Config;
 
 impl Plan {
-    /// The rows that `op` has when the canvas is as long and as many rows are wanted as planned.
+    /// The rows that `op` has when there are as many canvases, as long, and as many of their rows
+    /// wanted as planned.
     pub fn rows_of(&self, op: &Op) -> usize {
         match op.count {
-            Count::Canvas => self.limits.rows,
-            Count::Wanted => self.limits.wanted,
+            Count::Canvas => self.limits.canvases * self.limits.rows,
+            Count::Wanted => self.limits.canvases * self.limits.wanted,
         }
     }
 

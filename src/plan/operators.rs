@@ -53,7 +53,7 @@ pub const GROUP_PANELS: usize = GROUP_LOGITS / PANEL_ROWS;
 /// How many rows an operator has in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
-    /// Those of the canvas that the pass computes.
+    /// Those of the canvases that the pass computes.
     Canvas,
     /// Those whose logits are wanted.
     Wanted,
@@ -83,7 +83,7 @@ pub struct Part {
     pub out: Slot,
     /// The operator's first item that belongs to it.
     pub first_item: usize,
-    /// Whether its rows are those of the canvas, as keys and values are kept, rather than of the
+    /// Whether its rows are those of the canvases, as keys and values are kept, rather than of the
     /// pass.
     pub by_position: bool,
 }
@@ -97,7 +97,7 @@ pub enum OpKind {
         span: Span,
         /// Their type and shape.
         matrix: Matrix,
-        /// The canvas.
+        /// The tokens.
         ids: Slot,
         /// The residual stream.
         x: Slot,

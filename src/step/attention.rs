@@ -1,11 +1,10 @@
 //! Keys turned; attention of 16 queries of a head.
 
-use super::Program;
+use super::{Program, Segments};
 use crate::plan::{KEY_ITEM, KeyRows, Slot};
 use dllm_arena::Phase;
 use dllm_cpu::dtype::PANEL_ROWS;
 use dllm_cpu::ops::{Attention, QUERY_TILE, Rope};
-use std::ops::Range;
 
 /// What attention reads.
 pub(super) struct Inputs<'p> {
@@ -17,10 +16,8 @@ pub(super) struct Inputs<'p> {
     pub v: &'p [f32],
     /// How keys and values lie.
     pub key_rows: KeyRows,
-    /// The position of the pass's first row.
-    pub first: usize,
-    /// How many keys there are.
-    pub keys: usize,
+    /// Whose rows they are.
+    pub segments: &'p Segments,
     /// The rows of the pass that ask; all of them where it is `None`.
     pub wanted: Option<&'p [u32]>,
 }
@@ -56,7 +53,7 @@ impl<'p> Angles<'p> {
 pub(super) fn rope_keys(
     program: &Program,
     phase: &Phase<'_>,
-    positions: Range<usize>,
+    segments: &Segments,
     k: Slot,
     key_rows: KeyRows,
 ) {
@@ -65,13 +62,16 @@ pub(super) fn rope_keys(
     while let Some(item) = phase.claim(key_rows.count * blocks) {
         let first = item.index() % blocks * KEY_ITEM;
         let mut heads = item.write::<f32>(k);
-        for position in positions.start.max(first)..positions.end.min(first + KEY_ITEM) {
-            angles.turn(heads.piece(position - first), position);
+        for segment in segments.iter() {
+            let own = segment.own_keys();
+            for row in own.start.max(first)..own.end.min(first + KEY_ITEM) {
+                angles.turn(heads.piece(row - first), row - segment.key_row);
+            }
         }
     }
 }
 
-/// `rows` queries, `blocks` items a head.
+/// `rows` queries, `blocks` items a head; the 16 rows of an item may be several canvases'.
 pub(super) fn attend(
     program: &Program,
     phase: &Phase<'_>,
@@ -89,32 +89,38 @@ pub(super) fn attend(
     let (result, scratch) = scratch.split_at_mut(QUERY_TILE * width);
     while let Some(item) = phase.claim(config.heads * blocks) {
         let (head, first) = (item.index() / blocks, item.index() % blocks * QUERY_TILE);
-        let queries = rows.saturating_sub(first).min(QUERY_TILE);
-        if queries == 0 {
+        if first >= rows {
             continue;
         }
-        for (at, to) in q.chunks_exact_mut(width).take(queries).enumerate() {
-            let row = inputs.wanted.map_or(first + at, |wanted| wanted[first + at] as usize);
-            to.copy_from_slice(&inputs.q[row * q_stride + head * width..][..width]);
-            angles.turn(to, inputs.first + row);
-        }
-        let KeyRows { head_stride, row_stride, .. } = inputs.key_rows;
-        let keys_at = head / group * head_stride;
-        program.kernels.run(Attention {
-            q: &q[..queries * width],
-            scale: 1.0 / (width as f32).sqrt(),
-            k: &inputs.k[keys_at..],
-            key_stride: row_stride,
-            v: &inputs.v[keys_at..],
-            value_stride: row_stride,
-            keys: inputs.keys,
-            head_width: width,
-            scratch,
-            out: result,
-        });
         let mut out = item.write::<f32>(out);
-        for (to, from) in out.iter_mut().zip(result.chunks_exact(width)).take(queries) {
-            to.copy_from_slice(from);
+        for segment in inputs.segments.iter() {
+            let own = inputs.wanted.map_or(segment.own_rows(), |_| segment.own_wanted());
+            let asking = own.start.max(first)..own.end.min(first + QUERY_TILE);
+            if asking.is_empty() {
+                continue;
+            }
+            for (asker, to) in asking.clone().zip(q.chunks_exact_mut(width)) {
+                let row = inputs.wanted.map_or(asker, |wanted| wanted[asker] as usize);
+                to.copy_from_slice(&inputs.q[row * q_stride + head * width..][..width]);
+                angles.turn(to, segment.first + row - segment.row);
+            }
+            let KeyRows { head_stride, row_stride, .. } = inputs.key_rows;
+            let keys_at = head / group * head_stride + segment.key_row * row_stride;
+            program.kernels.run(Attention {
+                q: &q[..asking.len() * width],
+                scale: 1.0 / (width as f32).sqrt(),
+                k: &inputs.k[keys_at..],
+                key_stride: row_stride,
+                v: &inputs.v[keys_at..],
+                value_stride: row_stride,
+                keys: segment.keys,
+                head_width: width,
+                scratch,
+                out: result,
+            });
+            for (asker, from) in asking.zip(result.chunks_exact(width)) {
+                out.piece(asker - first).copy_from_slice(from);
+            }
         }
     }
 }

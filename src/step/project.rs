@@ -3,10 +3,10 @@
 //! The panel's products go to a tile of the worker's own, `[tokens][16]`, that stays in L1 over
 //! all of K; from there to the item's columns of the output, a cache line a token.
 
-use super::Program;
+use super::{Program, Segments};
 use crate::plan::{Act, GROUP_PANELS, MatrixPlan, Part, Quantized, Slot};
+use crate::sample;
 use crate::sample::stats::Record;
-use crate::sample::{self, Rule};
 use dllm_arena::{Phase, Span, View};
 use dllm_cpu::dtype::PANEL_ROWS;
 use dllm_cpu::gemm::{ActivationKind, Activations, GemmPanelF32, activation_kind, multiply_panel};
@@ -15,7 +15,7 @@ use dllm_cpu::ops::{GROUP_LOGITS, SiluMul};
 pub(super) fn project(
     program: &Program,
     phase: &Phase<'_>,
-    (first, rows): (usize, usize),
+    (segments, rows): (&Segments, usize),
     x: &Act,
     parts: &[Part],
     add: bool,
@@ -28,8 +28,16 @@ pub(super) fn project(
         let after = parts.partition_point(|p| p.first_item <= item.index());
         let part = &parts[after - 1];
         inputs.multiply(&part.matrix, item.index() - part.first_item, tile);
-        let first = if part.by_position { first } else { 0 };
-        store(item.write(part.out), first, tile, add);
+        let mut out = item.write(part.out);
+        if !part.by_position {
+            store(&mut out, 0, tile, add);
+            continue;
+        }
+        for segment in segments.iter() {
+            let rows = segment.own_rows();
+            let own = &tile[rows.start * PANEL_ROWS..rows.end * PANEL_ROWS];
+            store(&mut out, segment.own_keys().start, own, add);
+        }
     }
 }
 
@@ -48,7 +56,7 @@ pub(super) fn gate_up(
         inputs.multiply(gate, item.index(), gate_tile);
         inputs.multiply(up, item.index(), up_tile);
         program.kernels.run(SiluMul { gate: gate_tile, up: up_tile });
-        store(item.write(out), 0, gate_tile, false);
+        store(&mut item.write(out), 0, gate_tile, false);
     }
 }
 
@@ -64,7 +72,7 @@ pub(super) fn lm_head(
     let tile = &mut program.scratch::<f32>(phase)[..rows * PANEL_ROWS];
     while let Some(item) = phase.claim(matrix.panels()) {
         inputs.multiply(matrix, item.index(), tile);
-        store(item.write(out), 0, tile, false);
+        store(&mut item.write(out), 0, tile, false);
     }
 }
 
@@ -72,11 +80,12 @@ pub(super) fn lm_head(
 pub(super) fn lm_head_records(
     program: &Program,
     phase: &Phase<'_>,
-    rows: usize,
+    segments: &Segments,
     x: &Act,
-    (matrix, records): (&MatrixPlan, Slot),
-    rule: &Rule,
+    matrix: &MatrixPlan,
+    records: Slot,
 ) {
+    let rows = segments.wanted();
     let inputs = Inputs::new(program, phase, rows, x);
     let tile_floats = rows * PANEL_ROWS;
     let tiles = &mut program.scratch::<f32>(phase)[..GROUP_PANELS * tile_floats];
@@ -96,6 +105,9 @@ pub(super) fn lm_head_records(
             }
             // A padded panel has rows, and a last group panels, that are no token's.
             logits[count..].fill(f32::NEG_INFINITY);
+            let Some((rule, _)) = &segments.of_wanted(row).sampling else {
+                unreachable!("a pass stores logits or makes choices")
+            };
             // Tokens are numbered with 32 bits, in files too.
             *record = sample::record(program.kernels, rule, first as u32, &mut logits);
         }
@@ -103,7 +115,7 @@ pub(super) fn lm_head_records(
 }
 
 /// A tile to an item's columns from a row on: copied, or added to what is there.
-fn store(mut out: View<'_, f32>, first: usize, tile: &[f32], add: bool) {
+fn store(out: &mut View<'_, f32>, first: usize, tile: &[f32], add: bool) {
     for (row, from) in (first..).zip(tile.as_chunks::<PANEL_ROWS>().0) {
         let Some(to) = out.piece(row).first_chunk_mut::<PANEL_ROWS>() else { return };
         if add {

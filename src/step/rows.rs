@@ -19,14 +19,14 @@ fn item_rows(item: &Item<'_>, rows: usize) -> Range<usize> {
 pub(super) fn embed(
     program: &Program,
     phase: &Phase<'_>,
-    (first, rows): (usize, usize),
+    rows: usize,
     (span, matrix): (Span, Matrix),
     (ids, x): (Slot, Slot),
 ) {
     let width = program.config.width;
     let embedding: &[u8] = phase.fixed(span);
     let row_bytes = embedding.len() / matrix.rows;
-    let ids = &phase.read::<u32>(ids)[first..];
+    let ids: &[u32] = phase.read(ids);
     while let Some(item) = phase.claim(rows.div_ceil(ROW_ITEM)) {
         let block = item.write::<f32>(x).into_only();
         for (row, to) in item_rows(&item, rows).zip(block.chunks_exact_mut(width)) {

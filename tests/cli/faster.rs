@@ -100,6 +100,34 @@ fn dream_has_blocks_with_a_threshold() {
     assert_eq!(on(DREAM, "run", &refreshed).json()["tokens"], none["tokens"]);
 }
 
+/// The answers, the rows they took and the passes, which those that share one count once.
+#[test]
+fn canvases_that_share_passes_answer_the_same() {
+    let score = |args: &str| {
+        let args = args.split_whitespace();
+        run(["eval", "--every", "9", "--json", "--answers"].into_iter().chain(args)).json()
+    };
+    let names = ["items", "right", "rows_per_answer"];
+    for preset in ["balanced", "fast"] {
+        let one = score(&format!("--preset {preset}"));
+        let three = score(&format!("--preset {preset} --canvases 3"));
+        for name in names {
+            assert_eq!(one[name], three[name], "{preset}");
+        }
+        for (family, expected) in one["per_family"].as_object().unwrap() {
+            assert_eq!(three["per_family"][family]["answers"], expected["answers"], "{family}");
+        }
+        let passes = |json: &Value| json["forward_passes_per_answer"].as_f64().unwrap();
+        assert!(passes(&three) < 0.5 * passes(&one), "{preset}");
+        assert_eq!(three["canvases"], 3);
+    }
+    for wrong in ["0", "17"] {
+        let ran = run(["eval", "--every", "40", "--canvases", wrong]);
+        assert_eq!(ran.status, 2);
+        assert!(ran.err.contains("--canvases must be from 1 to 16"), "{}", ran.err);
+    }
+}
+
 /// One task in five: what presets lose, and what they save.
 #[test]
 fn presets_lose_little_and_save_much() {

@@ -28,7 +28,7 @@ pub fn open(name: &str) -> Gguf {
 pub fn load(name: &str, threads: usize, isa: Option<&str>) -> Engine {
     load_within(
         name,
-        Limits { rows: 96, wanted: 96, logits: true, guidance: true, cache: true, threads },
+        Limits { logits: true, guidance: true, cache: true, ..Limits::new(96, 96, threads) },
         isa,
     )
 }

@@ -50,8 +50,7 @@ fn load(model: &TestModel, rows: usize, threads: usize, isa: Option<&str>) -> En
 }
 
 fn load_gguf(file: &Gguf, rows: usize, threads: usize, isa: Option<&str>) -> Engine {
-    let limits =
-        Limits { rows, wanted: rows, logits: true, guidance: false, cache: false, threads };
+    let limits = Limits { logits: true, ..Limits::new(rows, rows, threads) };
     let options = Options { isa: isa.map(str::to_owned), ..Options::default() };
     Engine::load(file, limits, &options, &mut |_, _| ()).unwrap()
 }

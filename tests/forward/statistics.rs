@@ -13,7 +13,7 @@ const MASK: u32 = 1;
 
 fn load(model: &TestModel, logits: bool, threads: usize) -> Engine {
     let file = Gguf::from_bytes(model.file.bytes()).unwrap();
-    let limits = Limits { rows: 40, wanted: 40, logits, guidance: false, cache: false, threads };
+    let limits = Limits { logits, ..Limits::new(40, 40, threads) };
     Engine::load(&file, limits, &Options::default(), &mut |_, _| ()).unwrap()
 }
 
@@ -125,8 +125,7 @@ fn statistics_take_a_tenth_of_the_memory() {
     let model = Spec { vocab: 6400, ..Spec::new("llada") }.build(3);
     let model = Model::from_gguf(&Gguf::from_bytes(model.file.bytes()).unwrap()).unwrap();
     let bytes = |logits| {
-        let limits =
-            Limits { rows: 40, wanted: 40, logits, guidance: false, cache: false, threads: 1 };
+        let limits = Limits { logits, ..Limits::new(40, 40, 1) };
         let plan = Plan::new(&model, limits).unwrap();
         let of = |name| plan.buffers.iter().find(|b| b.name == name).map_or(0, |b| b.bytes);
         (of("logits"), of("records"))

@@ -33,8 +33,7 @@ fn tokenize(gguf: &Gguf) -> Result<(), dllm_rt::vocab::Fault> {
 }
 
 fn load(gguf: &Gguf) -> Result<(), dllm_rt::Error> {
-    let limits =
-        Limits { rows: 16, wanted: 16, logits: true, guidance: false, cache: false, threads: 1 };
+    let limits = Limits { logits: true, ..Limits::new(16, 16, 1) };
     Engine::load(gguf, limits, &Options::default(), &mut |_, _| {}).map(|_| ())
 }
 

@@ -34,7 +34,7 @@ fn one_file_serves_all_canvases_and_threads() {
     let plain = load(&gguf, None);
     load(&gguf, Some(&folder.cache()));
     for (rows, threads, guidance) in [(13, 1, false), (100, 3, true), (512, 2, false)] {
-        let limits = Limits { rows, wanted: 16, logits: true, guidance, cache: false, threads };
+        let limits = Limits { logits: true, guidance, ..Limits::new(rows, 16, threads) };
         let loaded = load_within(&gguf, Some(&folder.cache()), limits);
         assert!(loaded.is_from_packed && loaded.logits == plain.logits, "{limits:?}");
     }

@@ -52,8 +52,7 @@ impl Drop for Folder {
     }
 }
 
-pub const LIMITS: Limits =
-    Limits { rows: 16, wanted: 16, logits: true, guidance: false, cache: false, threads: 2 };
+pub const LIMITS: Limits = Limits { logits: true, ..Limits::new(16, 16, 2) };
 
 /// How a load went and what the model then says.
 pub struct Loaded {

@@ -40,8 +40,7 @@ pub fn read(bytes: &[u8]) -> Reached {
 
 fn plan(gguf: &Gguf) -> bool {
     let Ok(model) = Model::from_gguf(gguf) else { return false };
-    let limits =
-        Limits { rows: 33, wanted: 3, logits: true, guidance: true, cache: false, threads: 2 };
+    let limits = Limits { logits: true, guidance: true, ..Limits::new(33, 3, 2) };
     let Ok(plan) = Plan::new(&model, limits) else { return false };
     let mut end = 0;
     for weight in &plan.weights {

@@ -59,14 +59,7 @@ impl Passes {
 
     fn limits(&self, threads: usize) -> Limits {
         let rows = self.rows.iter().copied().max().unwrap_or(1);
-        Limits {
-            rows,
-            wanted: self.wanted_of(rows),
-            guidance: false,
-            logits: true,
-            cache: false,
-            threads,
-        }
+        Limits { logits: true, ..Limits::new(rows, self.wanted_of(rows), threads) }
     }
 }
 

@@ -8,7 +8,8 @@ use crate::cli::interrupt::Interrupt;
 use crate::cli::output::Progress;
 use crate::cli::session::Session;
 use dllm_rt::denoise::Settings;
-use dllm_rt::{Engine, Schedule};
+use dllm_rt::{Canvas, Engine, Schedule};
+use std::borrow::{Borrow, BorrowMut};
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -75,7 +76,7 @@ impl Score {
         self.right as f64 / self.items.max(1) as f64
     }
 
-    /// Forward passes an answer took.
+    /// Forward passes an answer took; those that several shared count once.
     pub fn passes_per_answer(&self) -> f64 {
         self.passes as f64 / self.items.max(1) as f64
     }
@@ -118,9 +119,36 @@ pub struct Examiner<'a> {
     pub deadline: Option<Duration>,
 }
 
+/// A task that is being answered.
+struct Seat {
+    /// Its number in the family.
+    number: usize,
+    canvas: Canvas,
+    /// When its first step began.
+    start: Instant,
+}
+
+impl Borrow<Canvas> for Seat {
+    fn borrow(&self) -> &Canvas {
+        &self.canvas
+    }
+}
+
+impl BorrowMut<Canvas> for Seat {
+    fn borrow_mut(&mut self) -> &mut Canvas {
+        &mut self.canvas
+    }
+}
+
+/// What was answered to a task.
+struct Answered {
+    number: usize,
+    answer: String,
+}
+
 impl Examiner<'_> {
     /// The score of each family with these settings; where the user has had enough, of the tasks
-    /// that were put until then.
+    /// that were answered until then.
     ///
     /// # Errors
     /// Those of decoding, and whatever the engine refuses, which limits made for it do not give.
@@ -133,52 +161,79 @@ impl Examiner<'_> {
         let mut scores = Vec::with_capacity(exams.len());
         for exam in exams {
             let mut score = Score::default();
-            for request in &exam.requests {
-                self.put(request, &request.schedule(settings, schedule)?, &mut score)?;
-                if self.interrupt.is_pressed() {
-                    scores.extend((score.items > 0).then_some(score));
-                    return Ok(scores);
-                }
-                self.done += 1;
-                self.progress.set(self.done, self.total);
+            let mut answered = self.answer(exam, settings, schedule, &mut score)?;
+            // Those that share passes are not done in the order in which they began.
+            answered.sort_unstable_by_key(|answered| answered.number);
+            answered.into_iter().for_each(|answered| self.mark(exam, answered, &mut score));
+            if self.interrupt.is_pressed() {
+                scores.extend((score.items > 0).then_some(score));
+                return Ok(scores);
             }
             scores.push(score);
         }
         Ok(scores)
     }
 
-    /// Counts one task, or nothing where the user has had enough.
-    fn put(
+    /// Answers a family's tasks, as many at a time as share passes, until all are done or the user
+    /// has had enough; adds what that took to `score`.
+    fn answer(
         &mut self,
-        request: &Request<'_>,
+        exam: &Exam<'_>,
+        settings: &Settings,
         schedule: &Schedule,
         score: &mut Score,
-    ) -> Result<(), Failure> {
-        let mut canvas = self.engine.canvas(&request.given, schedule, &self.session.facts)?;
+    ) -> Result<Vec<Answered>, Failure> {
+        let mut waiting = exam.requests.iter().enumerate();
+        let mut seats: Vec<Seat> = Vec::with_capacity(self.engine.limits().canvases);
+        let mut answered = Vec::with_capacity(exam.requests.len());
+        let mut seconds = 0.0;
         self.engine.reset_stats();
-        let start = Instant::now();
-        while !canvas.is_done() {
-            match Cut::now(&self.interrupt, self.deadline, start) {
-                Some(Cut::Interrupt) => return Ok(()),
-                Some(Cut::Deadline) => break,
-                None => self.engine.step(&mut canvas),
+        loop {
+            while seats.len() < self.engine.limits().canvases
+                && let Some((number, request)) = waiting.next()
+            {
+                let schedule = request.schedule(settings, schedule)?;
+                let canvas = self.engine.canvas(&request.given, &schedule, &self.session.facts)?;
+                seats.push(Seat { number, canvas, start: Instant::now() });
+            }
+            if seats.is_empty() || self.interrupt.is_pressed() {
+                return Ok(answered);
+            }
+            let is_late = |seat: &Seat| {
+                Cut::now(&self.interrupt, self.deadline, seat.start) == Some(Cut::Deadline)
             };
+            let is_over = |seat: &mut Seat| seat.canvas.is_done() || is_late(seat);
+            let over: Vec<Seat> = seats.extract_if(.., is_over).collect();
+            if over.is_empty() {
+                let start = Instant::now();
+                self.engine.step_together(&mut seats, |_, _| ());
+                seconds += start.elapsed().as_secs_f64();
+            }
+            for Seat { number, canvas, .. } in over {
+                let (answer, tokens) = exam.requests[number].read(self.session, &canvas)?;
+                score.tokens += tokens as u64;
+                score.passes = self.engine.stats().passes;
+                score.rows = self.engine.stats().rows_computed;
+                score.seconds = seconds;
+                answered.push(Answered { number, answer });
+                self.done += 1;
+                self.progress.set(self.done, self.total);
+            }
         }
-        score.seconds += start.elapsed().as_secs_f64();
-        let (answer, tokens) = request.read(self.session, &canvas)?;
+    }
+
+    /// Counts an answer, right or wrong.
+    fn mark(&self, exam: &Exam<'_>, answered: Answered, score: &mut Score) {
+        let (answer, task) = (answered.answer, exam.requests[answered.number].task);
         score.items += 1;
-        score.passes += self.engine.stats().passes;
-        score.rows += self.engine.stats().rows_computed;
-        score.tokens += tokens as u64;
         if self.keeps_answers {
             score.answers.push(answer.clone());
         }
-        if answer == request.task.answer {
+        if answer == task.answer {
             score.right += 1;
         } else if score.wrong.len() < self.show {
-            let (prompt, expected) = (request.task.prompt.clone(), request.task.answer.clone());
+            let (prompt, expected) = (task.prompt.clone(), task.answer.clone());
             score.wrong.push(Wrong { prompt, expected, answer });
         }
-        Ok(())
     }
 }

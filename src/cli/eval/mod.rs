@@ -14,6 +14,7 @@ use crate::cli::output::Progress;
 use crate::cli::session::{self, Session};
 use crate::cli::{End, output};
 use dllm_rt::denoise::{Cache, Settings};
+use dllm_rt::plan::CANVASES_MAX;
 use dllm_rt::{Limits, Schedule};
 use measure::{Exam, Examiner};
 use report::Report;
@@ -40,6 +41,10 @@ generation_command! {
         /// positions that an answer may take (default: 128)
         #[argh(option, arg_name = "n")]
         max_tokens: Option<u32>,
+        /// answer so many tasks at a time, in passes that they share (default: 1); no answer
+        /// changes
+        #[argh(option, arg_name = "n")]
+        canvases: Option<usize>,
         /// denoising steps for --max-tokens positions (default: as many); several numbers,
         /// separated by commas, are scored one after the other. Holes are filled at the same rate
         #[argh(option, arg_name = "list")]
@@ -70,6 +75,7 @@ pub fn run(command: &Eval) -> Result<End, Failure> {
     let exams = encode(&families, command, &session)?;
     check_lengths(&exams, &settings, session.config.context)?;
     let limits = limits(&exams, &settings, flags.threads())?;
+    let limits = Limits { canvases: command.canvases(), ..limits };
     let model_hash = if command.json { session.hash(flags.threads()) } else { String::new() };
     let engine = session::load(&session.gguf, limits, &options, &flags)?;
     let items: usize = exams.iter().map(|exam| exam.requests.len()).sum();
@@ -132,6 +138,10 @@ impl Eval {
         if self.every == Some(0) {
             return usage("--every is 0; give at least 1");
         }
+        if !(1..=CANVASES_MAX).contains(&self.canvases()) {
+            let message = format!("--canvases must be from 1 to {CANVASES_MAX}");
+            return Err(Failure::Usage(message));
+        }
         if self.max_tokens == Some(0) {
             return usage("--max-tokens is 0; give room for an answer");
         }
@@ -144,6 +154,11 @@ impl Eval {
     /// One task in so many is put.
     fn every(&self) -> usize {
         self.every.unwrap_or(1)
+    }
+
+    /// Tasks that are answered at a time.
+    fn canvases(&self) -> usize {
+        self.canvases.unwrap_or(1)
     }
 
     /// The families asked for.
@@ -162,7 +177,7 @@ impl Eval {
             Some(steps) => steps.0.iter().copied().map(Some).collect(),
         };
         let settings = |steps| {
-            let settings = self.settings_of(self.max_tokens, steps);
+            let settings = self.settings_of(session.kind(), self.max_tokens, steps);
             let schedule = Schedule::new(session.kind(), &settings)?;
             Ok((settings, schedule))
         };
@@ -235,8 +250,7 @@ fn limits(
     settings: &[(Settings, Schedule)],
     threads: usize,
 ) -> Result<Limits, Failure> {
-    let mut limits =
-        Limits { rows: 1, wanted: 1, logits: false, guidance: false, cache: false, threads };
+    let mut limits = Limits::new(1, 1, threads);
     for (settings, whole) in settings {
         for request in exams.iter().flat_map(|exam| &exam.requests) {
             let schedule = request.schedule(settings, whole)?;

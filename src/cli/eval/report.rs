@@ -158,6 +158,7 @@ impl Report {
             ("device", options.device.to_string().into()),
             ("isa", engine.isa().into()),
             ("threads", engine.limits().threads.into()),
+            ("canvases", engine.limits().canvases.into()),
         ];
         let machine = machine.map(|(key, value): (&str, Value)| (key.to_owned(), value));
         Report { machine: machine.into_iter().collect(), is_partial: false, runs: Vec::new() }

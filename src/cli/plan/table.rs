@@ -30,6 +30,7 @@ struct Limits {
     rows: usize,
     row_capacity: usize,
     wanted: usize,
+    canvases: usize,
     logits: bool,
     guidance: bool,
     cache: bool,
@@ -98,6 +99,7 @@ pub fn table(plan: &Plan, config: &Config, source: Source<'_>) -> Table {
             rows: limits.rows,
             row_capacity: plan.row_capacity,
             wanted: limits.wanted,
+            canvases: limits.canvases,
             logits: limits.logits,
             guidance: limits.guidance,
             cache: limits.cache,
@@ -164,7 +166,7 @@ impl Table {
     /// # Errors
     /// Those of `out`.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        let Limits { rows, wanted, logits, guidance, cache, threads, .. } = self.limits;
+        let Limits { rows, wanted, canvases, logits, guidance, cache, threads, .. } = self.limits;
         let kept = match (logits, guidance) {
             (_, true) => ", guidance",
             (true, false) => ", whole rows of logits",
@@ -172,7 +174,9 @@ impl Table {
         };
         let cache = if cache { ", kept keys and values" } else { "" };
         writeln!(out, "{} ({})", self.model, self.arch)?;
-        writeln!(out, "{rows} rows, {wanted} wanted, {threads} threads{kept}{cache}\n")?;
+        let canvases =
+            if canvases > 1 { format!("{canvases} canvases of ") } else { String::new() };
+        writeln!(out, "{canvases}{rows} rows, {wanted} wanted, {threads} threads{kept}{cache}\n")?;
         self.write_ops(out)?;
         writeln!(out, "\nweights")?;
         for (kind, total) in &self.weights.kinds {

@@ -102,8 +102,8 @@ impl Run {
 
     /// The schedule.
     fn schedule(&self, session: &Session) -> Result<Schedule, Failure> {
-        let schedule =
-            Schedule::new(session.kind(), &self.settings_of(self.max_tokens, self.steps))?;
+        let settings = self.settings_of(session.kind(), self.max_tokens, self.steps);
+        let schedule = Schedule::new(session.kind(), &settings)?;
         if self.full_logits && schedule.cache() != Cache::None {
             return Err(Error::FullLogitsWithCache.into());
         }
@@ -181,13 +181,11 @@ fn limits(
 ) -> Limits {
     let wanted = if command.full_logits { rows } else { schedule.wanted_max(holes) };
     Limits {
-        rows,
-        // A canvas without masks wants nothing, but a plan is for at least one row.
-        wanted: wanted.max(1),
         logits: command.full_logits || schedule.needs_logits(),
         guidance: schedule.cfg_scale() > 0.0,
         cache: schedule.cache() != Cache::None,
-        threads: flags.threads(),
+        // A canvas without masks wants nothing, but a plan is for at least one row.
+        ..Limits::new(rows, wanted.max(1), flags.threads())
     }
 }
 

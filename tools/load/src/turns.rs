@@ -122,14 +122,7 @@ fn load(arguments: &Arguments, what: What, huge_pages: bool) -> Result<(Engine, 
     };
     let options =
         Options { huge_pages, lock: arguments.lock.0, packed_cache, ..Options::default() };
-    let limits = Limits {
-        rows: arguments.rows,
-        wanted: 32,
-        logits: true,
-        guidance: false,
-        cache: false,
-        threads: arguments.threads,
-    };
+    let limits = Limits { logits: true, ..Limits::new(arguments.rows, 32, arguments.threads) };
     let start = Instant::now();
     let file = gguf::open(&arguments.model).map_err(|error| error.to_string())?;
     let engine = Engine::load(&file, limits, &options, &mut |_, _| ());

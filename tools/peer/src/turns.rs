@@ -75,14 +75,7 @@ fn answer(
 fn load(path: &Path, isa: Option<&str>, threads: &str, ids: &str) -> Result<Open, Fault> {
     let wrong = || Fault::Argument("write `open THREADS ID,ID,...`".into());
     let (threads, ids) = (threads.parse().map_err(|_| wrong())?, numbers(ids)?);
-    let limits = Limits {
-        rows: ids.len(),
-        wanted: ids.len(),
-        guidance: false,
-        logits: true,
-        cache: false,
-        threads,
-    };
+    let limits = Limits { logits: true, ..Limits::new(ids.len(), ids.len(), threads) };
     // As the program loads it.
     let options = Options { isa: isa.map(String::from), pin_caller: true, ..Options::default() };
     let file = gguf::open(path).map_err(dllm_rt::Error::from)?;

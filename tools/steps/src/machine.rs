@@ -26,7 +26,7 @@ impl Passes {
     /// A file that cannot be loaded, in words.
     pub fn new(path: &Path, rows: usize, wanted: usize, threads: usize) -> Result<Passes, String> {
         let file = gguf::open(path).map_err(|cause| cause.to_string())?;
-        let limits = Limits { rows, wanted, guidance: false, logits: true, cache: false, threads };
+        let limits = Limits { logits: true, ..Limits::new(rows, wanted, threads) };
         let options = Options { pin_caller: true, ..Options::default() };
         let engine = Engine::load(&file, limits, &options, &mut |_, _| ());
         let engine = engine.map_err(|cause| cause.to_string())?;

@@ -1,0 +1,254 @@
+//! Canvases that step together: whoever is beside it changes no bit of a canvas.
+
+#[path = "common/models.rs"]
+mod models;
+
+use dllm_rt::denoise::{Cache, Canvas, Settings};
+use dllm_rt::plan::CANVASES_MAX;
+use dllm_rt::sample::Kind;
+use dllm_rt::{Engine, Limits, Schedule};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+fn load(name: &str, canvases: usize, threads: usize) -> Engine {
+    let limits = Limits {
+        canvases,
+        logits: true,
+        guidance: true,
+        cache: true,
+        ..Limits::new(60, 40, threads)
+    };
+    models::load_within(name, limits, None)
+}
+
+/// Prompts of several lengths, holes in some, one empty.
+fn prompt(index: usize) -> Vec<u32> {
+    let length = [20, 3, 33, 0, 17, 1][index % 6];
+    let token =
+        |i: u32| if (i + index as u32).is_multiple_of(9) { models::MASK } else { 7 + 31 * i };
+    (0..length).map(token).collect()
+}
+
+fn canvas(engine: &Engine, index: usize, settings: &Settings) -> Canvas {
+    let schedule = Schedule::new(models::kind(engine), settings).unwrap();
+    engine.canvas(&prompt(index), &schedule, &models::facts(engine)).unwrap()
+}
+
+/// What a step left behind: the canvas, its masks, and the bits of the confidences committed.
+type Trace = Vec<(Vec<u32>, u32, Vec<u64>)>;
+
+/// Each of `settings` on a canvas of its own, by itself.
+fn alone(engine: &mut Engine, settings: &[Settings]) -> Vec<Trace> {
+    let mut all = Vec::new();
+    for (index, settings) in settings.iter().enumerate() {
+        let mut canvas = canvas(engine, index, settings);
+        let mut trace = Trace::new();
+        while !canvas.is_done() {
+            let progress = engine.step(&mut canvas);
+            let bits = progress.committed.iter().map(|c| c.confidence.to_bits()).collect();
+            let masks = progress.masks_left;
+            trace.push((canvas.ids().to_vec(), masks, bits));
+        }
+        all.push(trace);
+    }
+    all
+}
+
+/// The same, as many at a time as there is room for: when one is done another takes its place.
+/// Every `pause`-th step of a canvas it stays away from the others, and every fifth step it is by
+/// itself.
+fn together(engine: &mut Engine, settings: &[Settings], pause: usize) -> Vec<Trace> {
+    let mut traces = vec![Trace::new(); settings.len()];
+    let mut waiting = settings.iter().enumerate();
+    let mut seats: Vec<(usize, Canvas)> = Vec::new();
+    for round in 0.. {
+        while seats.len() < engine.limits().canvases
+            && let Some((index, settings)) = waiting.next()
+        {
+            seats.push((index, canvas(engine, index, settings)));
+        }
+        if seats.is_empty() {
+            break;
+        }
+        let turn = round % seats.len();
+        seats.rotate_left(turn);
+        let comes = |index: usize| !(round + index).is_multiple_of(pause);
+        let mut told = Vec::new();
+        let mut coming: Vec<(usize, &mut Canvas)> =
+            seats.iter_mut().filter(|seat| comes(seat.0)).map(|(i, c)| (*i, c)).collect();
+        if round % 5 == 0 {
+            for (index, canvas) in &mut coming {
+                let progress = engine.step(canvas);
+                let bits = progress.committed.iter().map(|c| c.confidence.to_bits()).collect();
+                told.push((*index, progress.masks_left, bits));
+            }
+        } else {
+            let indices: Vec<usize> = coming.iter().map(|(index, _)| *index).collect();
+            let mut canvases: Vec<&mut Canvas> = coming.into_iter().map(|(_, c)| c).collect();
+            engine.step_together(&mut canvases, |at, progress| {
+                let bits = progress.committed.iter().map(|c| c.confidence.to_bits()).collect();
+                told.push((indices[at], progress.masks_left, bits));
+            });
+        }
+        for (index, masks, bits) in told {
+            let Some((_, canvas)) = seats.iter().find(|seat| seat.0 == index) else {
+                panic!("told of a canvas that is not there")
+            };
+            traces[index].push((canvas.ids().to_vec(), masks, bits));
+        }
+        seats.retain(|(_, canvas)| !canvas.is_done());
+    }
+    traces
+}
+
+#[test]
+fn neighbours_change_no_bit() {
+    for name in models::ALL {
+        let mut one = load(name, 1, 2);
+        let settings = models::every_setting(models::kind(&one));
+        let expected = alone(&mut one, &settings);
+        assert!(expected.iter().all(|trace| !trace.is_empty()));
+        for (canvases, threads, pause) in [(2, 1, usize::MAX), (3, 2, 4), (5, 3, 3), (16, 2, 7)] {
+            let mut engine = load(name, canvases, threads);
+            // Whatever the arena held must not matter.
+            engine.poison(0x7fc0_0000);
+            let traces = together(&mut engine, &settings, pause);
+            for (index, (trace, expected)) in traces.iter().zip(&expected).enumerate() {
+                let settings = &settings[index];
+                assert!(trace == expected, "{name}, {canvases} canvases, {settings:?}");
+            }
+        }
+    }
+}
+
+/// Tokens in and choices out alone: no rows of logits, the LM head's statistics.
+#[test]
+fn neighbours_change_no_bit_where_statistics_are_kept() {
+    for name in models::ALL {
+        let limits = Limits { cache: true, ..Limits::new(60, 40, 2) };
+        let mut one = models::load_within(name, limits, None);
+        let greedy = |s: &Settings| {
+            let schedule = Schedule::new(models::kind(&one), s).unwrap();
+            !schedule.needs_logits()
+        };
+        let mut settings = models::every_setting(models::kind(&one));
+        settings.iter_mut().for_each(|settings| settings.temperature = Some(0.0));
+        settings.retain(greedy);
+        assert!(settings.len() > 10);
+        let expected = alone(&mut one, &settings);
+        let mut engine = models::load_within(name, Limits { canvases: 4, ..limits }, None);
+        assert!(together(&mut engine, &settings, 5) == expected, "{name}");
+    }
+}
+
+#[test]
+fn canvases_share_passes() {
+    let mut engine = load(models::LLADA, 3, 2);
+    let settings = Settings { gen_length: 8, early_stop: false, ..Settings::default() };
+    let mut canvases: Vec<Canvas> = [0, 2, 4].map(|i| canvas(&engine, i, &settings)).into();
+    let rows: usize = canvases.iter().map(|canvas| canvas.ids().len()).sum();
+    engine.reset_stats();
+    let mut told = Vec::new();
+    engine.step_together(&mut canvases, |index, progress| told.push((index, progress.step)));
+    assert_eq!(told, [(0, 0), (1, 0), (2, 0)]);
+    let stats = engine.stats();
+    assert_eq!((stats.passes, stats.rows_computed, stats.steps()), (1, rows as u64, 1));
+    // Those that are done stay as they are, and take no rows.
+    while !canvases[1].is_done() {
+        engine.step(&mut canvases[1]);
+    }
+    let done = canvases[1].ids().to_vec();
+    engine.reset_stats();
+    engine.step_together(&mut canvases, |_, _| ());
+    let rows = rows - done.len();
+    assert_eq!((engine.stats().passes, engine.stats().rows_computed), (1, rows as u64));
+    assert_eq!(canvases[1].ids(), done);
+    engine.step_together::<Canvas>(&mut [], |_, _| panic!("nobody is there"));
+}
+
+/// With a cache each block's first step computes all of a canvas, the others their block.
+#[test]
+fn every_canvas_keeps_its_own_keys() {
+    let mut engine = load(models::LLADA, 2, 2);
+    let (gen_length, block_length) = (16, Some(8));
+    let base = Settings { gen_length, block_length, early_stop: false, ..Settings::default() };
+    let settings = Settings { cache: Cache::Dual, ..base };
+    // Of these prompts none has a hole.
+    let mut canvases: Vec<Canvas> = [1, 5].map(|index| canvas(&engine, index, &settings)).into();
+    let mut rows = Vec::new();
+    for _ in 0..3 {
+        engine.reset_stats();
+        engine.step_together(&mut canvases, |_, _| ());
+        rows.push(engine.stats().rows_computed);
+    }
+    assert_eq!(rows, [3 + 16 + 1 + 16, 8 + 8, 8 + 8]);
+}
+
+fn panic_of(work: impl FnOnce()) -> String {
+    let message = catch_unwind(AssertUnwindSafe(work)).unwrap_err();
+    message.downcast_ref::<String>().cloned().unwrap_or_else(|| {
+        message.downcast_ref::<&str>().map(|text| (*text).to_owned()).unwrap_or_default()
+    })
+}
+
+#[test]
+fn more_canvases_than_planned_are_refused() {
+    let mut engine = load(models::LLADA, 2, 1);
+    let settings = Settings { gen_length: 8, cache: Cache::Dual, ..Settings::default() };
+    let mut canvases: Vec<Canvas> = (0..3).map(|i| canvas(&engine, i, &settings)).collect();
+    let message = panic_of(|| engine.step_together(&mut canvases, |_, _| ()));
+    assert!(message.contains("3 canvases, 2 were planned"), "{message}");
+    // Two may keep keys; a third takes the place of the one that has waited longest.
+    engine.step_together(&mut canvases[..2], |_, _| ());
+    engine.step(&mut canvases[1]);
+    engine.step(&mut canvases[0]);
+    engine.step(&mut canvases[2]);
+    engine.step(&mut canvases[0]);
+    let message = panic_of(|| engine.step_together(&mut canvases[1..], |_, _| ()));
+    assert!(message.contains("the kept keys are another's"), "{message}");
+}
+
+/// A lane is free when its canvas is done, and one without a cache needs none after its pass.
+#[test]
+fn keys_outlive_any_number_of_others_that_keep_none() {
+    let mut engine = load(models::LLADA, 2, 2);
+    let base = Settings { gen_length: 16, block_length: Some(16), ..Settings::default() };
+    let kept = Settings { cache: Cache::Dual, early_stop: false, ..base.clone() };
+    let expected = alone(&mut engine, std::slice::from_ref(&kept)).remove(0);
+    let mut long = canvas(&engine, 0, &kept);
+    let mut trace = Vec::new();
+    while !long.is_done() {
+        engine.step(&mut long);
+        trace.push(long.ids().to_vec());
+        for settings in [&base, &Settings { steps: Some(1), ..kept.clone() }] {
+            let mut short = canvas(&engine, 1, settings);
+            engine.step(&mut short);
+            assert!(settings.cache == Cache::None || short.is_done());
+        }
+        engine.logits(&[1, 2, 3], &[0]).unwrap();
+    }
+    assert!(trace.iter().eq(expected.iter().map(|(ids, _, _)| ids)));
+}
+
+#[test]
+fn full_logits_are_computed_one_canvas_after_the_other() {
+    let kind = Kind::Llada;
+    let mut engine = load(models::LLADA, 2, 2);
+    let settings = Settings { gen_length: 8, early_stop: false, ..Settings::default() };
+    let both = [settings.clone(), settings];
+    let expected = alone(&mut engine, &both);
+    assert_eq!(models::kind(&engine), kind);
+    let mut engine =
+        models::load_within(models::LLADA, Limits { wanted: 60, ..*engine.limits() }, None);
+    engine.set_full_logits(true);
+    assert!(together(&mut engine, &both, usize::MAX) == expected);
+    assert!(engine.stats().logit_rows >= engine.stats().rows_computed);
+}
+
+#[test]
+fn as_many_canvases_as_a_pass_can_be_told_of() {
+    let mut engine = load(models::DREAM, CANVASES_MAX, 2);
+    let settings = Settings { gen_length: 4, ..Settings::default() };
+    let settings = vec![settings; CANVASES_MAX + 3];
+    let expected = alone(&mut engine, &settings);
+    assert!(together(&mut engine, &settings, usize::MAX) == expected);
+}
