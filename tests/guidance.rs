@@ -21,9 +21,11 @@ fn a_guided_step_is_two_passes_put_together() {
         let limits = Limits { logits: true, guidance: true, ..Limits::new(96, 12, threads) };
         let mut engine = models::load_within(models::LLADA, limits, None);
         let base = Settings { gen_length: 24, block_length: Some(8), ..Settings::default() };
-        for (cfg_scale, temperature) in [(0.5, 0.0), (3.0, 0.0), (1.5, 0.8)] {
-            let temperature = Some(temperature);
-            let settings = Settings { cfg_scale, temperature, early_stop: false, ..base.clone() };
+        for (cfg_scale, temperature, grow) in
+            [(0.5, 0.0, false), (3.0, 0.0, true), (1.5, 0.8, false), (0.7, 0.3, true)]
+        {
+            let base = Settings { grow, early_stop: false, ..base.clone() };
+            let settings = Settings { cfg_scale, temperature: Some(temperature), ..base };
             let schedule = Schedule::new(models::kind(&engine), &settings).unwrap();
             let (prompt, facts) = (models::prompt(), models::facts(&engine));
             let mut canvas = engine.canvas(&prompt, &schedule, &facts).unwrap();

@@ -1,5 +1,5 @@
 //! Threshold and factor, from confidences made by hand.
-use dllm_rt::denoise::{Canvas, Fault, ModelFacts, Schedule, Settings};
+use dllm_rt::denoise::{Canvas, Fault, ModelFacts, Pace, Schedule, Settings};
 use dllm_rt::sample::{Algorithm, Choice, Kind};
 
 const MASK: u32 = 9;
@@ -30,7 +30,7 @@ fn canvas(settings: Settings) -> Canvas {
 }
 
 fn threshold(tau: f64) -> Settings {
-    Settings { threshold: Some(tau), ..Settings::default() }
+    Settings { pace: Pace::Threshold(tau), ..Settings::default() }
 }
 
 /// Ends the step with these confidences and tokens; the positions that committed.
@@ -71,7 +71,7 @@ fn below_the_threshold_the_best_one_commits_and_of_equals_the_lower_position() {
 
 #[test]
 fn a_factor_commits_the_longest_run_that_holds() {
-    let mut canvas = canvas(Settings { factor: Some(1.0), ..Settings::default() });
+    let mut canvas = canvas(Settings { pace: Pace::Factor(1.0), ..Settings::default() });
     // (n + 1)(1 - c): 0.1, 0.6, 1.2, 4.5.
     assert_eq!(commit(&mut canvas, &[(0.7, 3), (0.95, 3), (0.1, 4), (0.8, 3)]), [3, 5]);
     assert_eq!(commit(&mut canvas, &[(0.1, 3), (0.1, 3)]), [2]);
@@ -87,6 +87,17 @@ fn a_block_of_nothing_but_ends_is_refused_once() {
     assert_eq!(commit(&mut canvas, &[(0.99, END); 3]), [2, 4, 5]);
     assert!(canvas.is_done() && canvas.has_stopped_early());
 
+    // Nor is the best one the first position, whose end would be the last word: a second opinion
+    // may be another.
+    for first in [0.99, 0.9999] {
+        let mut canvas = self::canvas(threshold(0.9));
+        let flood = [(first, END), (0.99, END), (0.99, TURN), (0.99, END)];
+        assert_eq!(commit(&mut canvas, &flood), [3]);
+        assert!(!canvas.is_done());
+        assert_eq!(commit(&mut canvas, &[(0.95, 3), (0.2, END), (0.2, END)]), [2]);
+        assert!(canvas.is_done() && canvas.has_stopped_early());
+    }
+
     // With one other token, or with one position, it is no flood.
     let mut canvas = self::canvas(threshold(0.9));
     let answer = [(0.99, 3), (0.99, TURN), (0.99, END), (0.99, END)];
@@ -100,7 +111,7 @@ fn a_block_of_nothing_but_ends_is_refused_once() {
 
 #[test]
 fn a_factor_refuses_a_flood_too() {
-    let mut canvas = canvas(Settings { factor: Some(100.0), ..Settings::default() });
+    let mut canvas = canvas(Settings { pace: Pace::Factor(100.0), ..Settings::default() });
     assert_eq!(commit(&mut canvas, &[(0.5, END), (0.6, END), (0.5, END), (0.5, END)]), [3]);
 }
 
@@ -162,7 +173,7 @@ fn dream_has_blocks_and_reads_the_row_before() {
 fn a_canvas_grows_by_blocks_until_the_text_ends() {
     for settings in [threshold(0.9), Settings::default()] {
         let settings = Settings { grow: true, ..settings };
-        let is_adaptive = settings.threshold.is_some();
+        let is_adaptive = settings.pace.is_adaptive();
         let mut canvas = canvas(settings);
         assert_eq!((canvas.ids().len(), canvas.positions_max()), (6, 10));
         assert_eq!(canvas.ids(), [1, 2, MASK, MASK, MASK, MASK]);
@@ -206,12 +217,10 @@ fn steps_are_the_most_there_are() {
 #[test]
 fn what_makes_no_sense_is_refused() {
     let refused = |kind, settings: Settings| Schedule::new(kind, &settings).unwrap_err();
-    let both = Settings { factor: Some(1.0), ..threshold(0.9) };
-    assert_eq!(refused(Kind::Llada, both), Fault::TwoPaces);
     for tau in [0.0, -0.1, 1.1, f64::NAN, f64::INFINITY] {
         let fault = refused(Kind::Llada, threshold(tau));
         assert!(matches!(fault, Fault::OutOfRange { setting: "threshold", .. }), "{fault:?}");
-        let factor = Settings { factor: Some(tau.min(0.0)), ..Settings::default() };
+        let factor = Settings { pace: Pace::Factor(tau.min(0.0)), ..Settings::default() };
         assert!(Schedule::new(Kind::Llada, &factor).is_err(), "{tau}");
     }
     let random = Settings { algorithm: Some(Algorithm::Random), ..threshold(0.9) };

@@ -3,13 +3,18 @@
 #[path = "common/models.rs"]
 mod models;
 
-use dllm_rt::denoise::{Cache, Canvas, Settings};
+use dllm_cpu::Kernels;
+use dllm_rt::denoise::{Cache, Canvas, Pace, Settings};
 use dllm_rt::plan::CANVASES_MAX;
 use dllm_rt::sample::Kind;
 use dllm_rt::{Engine, Limits, Schedule};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn load(name: &str, canvases: usize, threads: usize) -> Engine {
+    load_on(name, canvases, threads, None)
+}
+
+fn load_on(name: &str, canvases: usize, threads: usize, isa: Option<&str>) -> Engine {
     let limits = Limits {
         canvases,
         logits: true,
@@ -17,7 +22,7 @@ fn load(name: &str, canvases: usize, threads: usize) -> Engine {
         cache: true,
         ..Limits::new(60, 40, threads)
     };
-    models::load_within(name, limits, None)
+    models::load_within(name, limits, isa)
 }
 
 /// Prompts of several lengths, holes in some, one empty.
@@ -120,6 +125,23 @@ fn neighbours_change_no_bit() {
     }
 }
 
+/// Rows and tails of shared passes are other ones, on every instruction set.
+#[test]
+fn neighbours_change_no_bit_on_any_instruction_set() {
+    for name in models::ALL {
+        let kind = models::kind(&load(name, 1, 2));
+        let short = |settings: Settings| Settings { gen_length: 3, steps: Some(2), ..settings };
+        let settings: Vec<Settings> =
+            models::every_setting(kind).into_iter().step_by(3).map(short).collect();
+        for kernels in Kernels::all() {
+            let expected = alone(&mut load_on(name, 1, 2, Some(kernels.name())), &settings);
+            let mut engine = load_on(name, 3, 2, Some(kernels.name()));
+            let what = format!("{name}, {}", kernels.name());
+            assert!(together(&mut engine, &settings, 4) == expected, "{what}");
+        }
+    }
+}
+
 /// Tokens in and choices out alone: no rows of logits, the LM head's statistics.
 #[test]
 fn neighbours_change_no_bit_where_statistics_are_kept() {
@@ -183,6 +205,74 @@ fn every_canvas_keeps_its_own_keys() {
     assert_eq!(rows, [3 + 16 + 1 + 16, 8 + 8, 8 + 8]);
 }
 
+/// Guided ones are computed by themselves and first, one that is done not at all; whoever shares a
+/// pass is counted once.
+#[test]
+fn a_step_of_all_kinds_tells_of_those_that_made_one() {
+    let mut engine = load(models::LLADA, 4, 2);
+    let shared = Settings { gen_length: 8, early_stop: false, ..Settings::default() };
+    let guided = Settings { cfg_scale: 0.5, ..shared.clone() };
+    let short = Settings { gen_length: 1, ..shared.clone() };
+    let settings = [shared.clone(), short, guided, shared];
+    let mut canvases: Vec<Canvas> =
+        settings.iter().enumerate().map(|(at, s)| canvas(&engine, at, s)).collect();
+    while !canvases[1].is_done() {
+        engine.step(&mut canvases[1]);
+    }
+    for step in 0..3 {
+        engine.reset_stats();
+        let mut told = Vec::new();
+        engine.step_together(&mut canvases, |at, progress| told.push((at, progress.step)));
+        assert_eq!(told, [(2, step), (0, step), (3, step)]);
+        let lengths: Vec<u64> = canvases.iter().map(|c| c.ids().len() as u64).collect();
+        let rows = lengths[0] + 2 * lengths[2] + lengths[3];
+        // The guided one's two passes are a step, the shared pass is another.
+        let stats = engine.stats();
+        assert_eq!((stats.passes, stats.rows_computed, stats.steps()), (3, rows, 2));
+    }
+}
+
+/// Canvases that are given up in the middle of a block leave nothing behind.
+#[test]
+fn others_may_take_the_place_of_canvases_that_are_given_up() {
+    let mut engine = load(models::LLADA, 2, 2);
+    let settings = Settings {
+        gen_length: 16,
+        pace: Pace::Threshold(1.0),
+        cache: Cache::Dual,
+        early_stop: false,
+        ..Settings::default()
+    };
+    let expected = alone(&mut engine, &vec![settings.clone(); 2]);
+    let mut canvases: Vec<Canvas> = (0..2).map(|at| canvas(&engine, at, &settings)).collect();
+    for round in 0..6 {
+        engine.step_together(&mut canvases, |_, _| ());
+        // The other one goes on, with its keys.
+        if round % 2 == 0 {
+            engine.forget(&canvases[0]);
+        }
+        canvases[0] = canvas(&engine, 0, &settings);
+    }
+    let (ids, masks, _) = &expected[1][5];
+    assert_eq!((canvases[1].ids(), canvases[1].masks_left()), (ids.as_slice(), *masks));
+}
+
+/// Where the next pass is whole nothing is kept: whoever has just begun a block makes room.
+#[test]
+fn a_canvas_between_blocks_needs_no_room() {
+    let mut engine = load(models::LLADA, 2, 1);
+    let (gen_length, block_length, early_stop) = (8, Some(2), false);
+    let base = Settings { gen_length, block_length, early_stop, ..Settings::default() };
+    let settings = Settings { cache: Cache::Prefix, ..base };
+    let mut canvases: Vec<Canvas> = [1, 5, 4].map(|at| canvas(&engine, at, &settings)).into();
+    engine.step(&mut canvases[0]);
+    // Both steps of its first block, after the other's.
+    engine.step(&mut canvases[1]);
+    engine.step(&mut canvases[1]);
+    engine.step(&mut canvases[2]);
+    engine.step(&mut canvases[0]);
+}
+
 fn panic_of(work: impl FnOnce()) -> String {
     let message = catch_unwind(AssertUnwindSafe(work)).unwrap_err();
     message.downcast_ref::<String>().cloned().unwrap_or_else(|| {
@@ -234,7 +324,8 @@ fn full_logits_are_computed_one_canvas_after_the_other() {
     let kind = Kind::Llada;
     let mut engine = load(models::LLADA, 2, 2);
     let settings = Settings { gen_length: 8, early_stop: false, ..Settings::default() };
-    let both = [settings.clone(), settings];
+    let grows = Settings { grow: true, block_length: Some(3), ..settings.clone() };
+    let both = [settings, grows];
     let expected = alone(&mut engine, &both);
     assert_eq!(models::kind(&engine), kind);
     let mut engine =

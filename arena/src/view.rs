@@ -10,9 +10,10 @@
 //! - a scratch slot is cut into one part a worker, worker numbers are given once, and a worker's
 //!   part is handed out once a phase;
 //! - an item's parts of a slot share no byte with another item's, since different (group, piece,
-//!   item in group) lie apart; an item number is given out once a phase, because it comes from one
-//!   atomic addition to a counter that is set to zero only while everyone waits at the barrier;
-//!   and an item hands out its part of a slot once;
+//!   item in group) lie apart; an item number is given out once a phase, because whoever gets it
+//!   has, in one atomic step, moved a counter from it or from below to above it, and that counter
+//!   only grows until it is set to zero while everyone waits at the barrier; and an item hands out
+//!   its part of a slot once;
 //! - two slots that the phase writes share no byte.
 //!
 //! A reference that would outlive its phase is refused by the compiler:
@@ -146,12 +147,7 @@ impl<'s> Phase<'s> {
     /// More items than may write anything in this phase.
     #[inline]
     pub fn claim(&self, items: usize) -> Option<Item<'_>> {
-        let items_max = self.access.items_max();
-        assert!(
-            items <= items_max,
-            "phase {} has at most {items_max} items, not {items}",
-            self.index
-        );
+        self.must_have(items);
         let claims = &self.core.claims;
         // Looking first keeps the counter from running on, and so from ever coming round.
         if claims.load(Ordering::Relaxed) >= items {
@@ -159,6 +155,40 @@ impl<'s> Phase<'s> {
         }
         let index = claims.fetch_add(1, Ordering::Relaxed);
         (index < items).then(|| Item { phase: self, index, written: Cell::new(0) })
+    }
+
+    /// As [`Phase::claim`], of those items alone that are to be done: `next` gives the first of
+    /// them from a number on, or any number beyond `items`. All workers pass the same.
+    ///
+    /// # Panics
+    /// As [`Phase::claim`]; where `next` gives a number below its argument.
+    #[inline]
+    pub fn claim_next(&self, items: usize, next: impl Fn(usize) -> usize) -> Option<Item<'_>> {
+        self.must_have(items);
+        let claims = &self.core.claims;
+        let mut from = claims.load(Ordering::Relaxed);
+        loop {
+            let index = next(from);
+            assert!(index >= from, "item {index} comes before item {from}");
+            if index >= items {
+                return None;
+            }
+            let relaxed = Ordering::Relaxed;
+            match claims.compare_exchange_weak(from, index + 1, relaxed, relaxed) {
+                Ok(_) => return Some(Item { phase: self, index, written: Cell::new(0) }),
+                Err(now) => from = now,
+            }
+        }
+    }
+
+    #[inline]
+    fn must_have(&self, items: usize) {
+        let items_max = self.access.items_max();
+        assert!(
+            items <= items_max,
+            "phase {} has at most {items_max} items, not {items}",
+            self.index
+        );
     }
 }
 

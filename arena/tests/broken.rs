@@ -214,6 +214,8 @@ fn only_what_is_declared_is_handed_out_and_only_once() {
     assert_eq!(phase.scratch::<u8>(SCRATCH).len(), 1024);
     panics_with("already", || phase.scratch::<u8>(SCRATCH).len());
     panics_with("at most 9", || phase.claim(10).is_some());
+    panics_with("at most 9", || phase.claim_next(10, |at| at).is_some());
+    assert!(phase.claim_next(9, |_| 9).is_none());
 
     let outside = phase.claim(9).unwrap();
     panics_with("no part for item 0", || outside.write::<u8>(WRITTEN).pieces());
@@ -228,6 +230,7 @@ fn only_what_is_declared_is_handed_out_and_only_once() {
     panics_with("no single one", || view.into_only().len());
 
     // Pieces of 8 bytes hold no 16-byte values.
+    panics_with("comes before", || phase.claim_next(9, |at| at - 1).is_some());
     let item = phase.claim(9).unwrap();
     panics_with("no whole number of aligned", || item.write::<u128>(WRITTEN).pieces());
     panics_with("leaves the 64 bytes", || phase.fixed::<u8>(Span { offset: 60, bytes: 8 }).len());

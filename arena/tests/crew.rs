@@ -162,6 +162,43 @@ fn steps_give_the_same_with_any_number_of_threads() {
     }
 }
 
+/// Two of every three items are left out, whatever the threads; none of the others is given twice.
+#[test]
+fn items_that_are_left_out_are_claimed_by_nobody() {
+    const STEPS: u32 = 200;
+    let next = |at: usize| at.next_multiple_of(3);
+    for workers in THREADS {
+        let claims = claims();
+        let run = |mut step: Step<'_, u32>| {
+            while let Some(phase) = step.next_phase() {
+                let items = [STRIPES, ROWS, WIDTH + 3, WIDTH][phase.index()];
+                while let Some(item) = phase.claim_next(items, next) {
+                    claims[phase.index()][item.index()].fetch_add(1, Ordering::Relaxed);
+                    run_item(&phase, &item, 7);
+                }
+            }
+        };
+        let lead = |mut leader: Leader<u32>| {
+            for seed in 0..STEPS {
+                run(leader.begin(seed, 0..4));
+            }
+        };
+        with_crew(workers, lead, |mut worker| {
+            while let Some(step) = worker.next_step() {
+                run(step);
+            }
+        });
+        for (phase, items) in [STRIPES, ROWS, WIDTH + 3, WIDTH].into_iter().enumerate() {
+            for (item, times) in claims[phase].iter().enumerate() {
+                let times = times.load(Ordering::Relaxed);
+                let is_done = item < items && item.is_multiple_of(3);
+                let expected = if is_done { u64::from(STEPS) } else { 0 };
+                assert_eq!(times, expected, "{workers} threads, phase {phase}, item {item}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_step_runs_the_phases_it_is_told() {
     let claims = claims();

@@ -150,8 +150,15 @@ fn run(mut step: Step<'_, u32>, watches: &Watches) {
     while let Some(phase) = step.next_phase() {
         // The leader changed this before the step, and will again after it.
         assert_eq!(watches.between.get(), job);
-        while let Some(item) = phase.claim(2) {
-            watches.items[item.index()].add(1);
+        // One way of claiming and the other, of the same items.
+        if job % 2 == 0 {
+            while let Some(item) = phase.claim(2) {
+                watches.items[item.index()].add(1);
+            }
+        } else {
+            while let Some(item) = phase.claim_next(2, |at| at) {
+                watches.items[item.index()].add(1);
+            }
         }
     }
 }

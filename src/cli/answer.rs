@@ -66,21 +66,29 @@ impl Answer {
         cut: Option<Cut>,
     ) -> Result<Answer, Failure> {
         let generated = &canvas.ids()[canvas.prompt_len()..];
-        let (text, has_ended) = if generated.is_empty() {
-            (text(session, canvas.ids())?, false)
+        let (shown, end) = if generated.is_empty() {
+            (canvas.ids(), None)
         } else {
             let end = generated.iter().position(|id| session.is_end(*id));
-            let text = text(session, &generated[..end.unwrap_or(generated.len())])?;
-            let stop = stops.iter().filter_map(|stop| text.find(stop)).min();
-            let kept = text[..stop.unwrap_or(text.len())].to_owned();
-            (kept, end.is_some() || stop.is_some())
+            (&generated[..end.unwrap_or(generated.len())], end)
         };
-        let finish = match (cut, has_ended) {
-            (Some(Cut::Interrupt), _) => Finish::Interrupt,
-            (Some(Cut::Deadline), _) => Finish::Deadline,
-            (None, _) if canvas.has_run_out_of_steps() => Finish::Steps,
-            (None, true) => Finish::Stop,
-            (None, false) => Finish::Length,
+        let mut text = text(session, shown)?;
+        let stop = stops.iter().filter_map(|stop| text.find(stop)).min();
+        text.truncate(stop.unwrap_or(text.len()));
+        let mask = session.facts.mask_token;
+        let is_whole = match (stop, shown.iter().position(|id| *id == mask)) {
+            (_, None) => stop.is_some() || end.is_some(),
+            (None, Some(_)) => false,
+            // Nothing that is to come may change what is left of the first mask.
+            (Some(stop), Some(first)) => self::text(session, &shown[..first])?.len() > stop,
+        };
+        let finish = match cut {
+            Some(Cut::Interrupt) => Finish::Interrupt,
+            _ if is_whole => Finish::Stop,
+            Some(Cut::Deadline) => Finish::Deadline,
+            None if canvas.has_run_out_of_steps() => Finish::Steps,
+            None if stop.is_some() || end.is_some() => Finish::Stop,
+            None => Finish::Length,
         };
         Ok(Answer { text, finish })
     }

@@ -1,6 +1,7 @@
 //! The flags of every command that generates.
 
-use dllm_rt::denoise::{Cache, Preset, Settings};
+use crate::cli::failure::Failure;
+use dllm_rt::denoise::{Cache, Pace, Preset, Settings};
 use dllm_rt::sample::Kind;
 
 /// Defines a command as [`model_command!`](crate::cli::flags) does, with the fields of every
@@ -83,39 +84,40 @@ macro_rules! generation_command {
 
         impl $name {
             /// The settings for a kind of model and so many tokens and steps; what was not given is
-            /// the preset's, or the kind's own.
+            /// the preset's, or the kind's own. Refuses flags that exclude each other.
             fn settings_of(
                 &self,
                 kind: dllm_rt::sample::Kind,
                 max_tokens: Option<u32>,
                 steps: Option<u32>,
-            ) -> dllm_rt::denoise::Settings {
+            ) -> Result<dllm_rt::denoise::Settings, $crate::cli::failure::Failure> {
                 let saving = $crate::cli::generation::Saving {
                     preset: self.preset.unwrap_or_default(),
+                    temperature: self.temperature,
                     threshold: self.threshold,
                     factor: self.factor,
                     cache: self.cache,
                     refresh: self.refresh,
                     grow: self.grow,
                 };
-                let base = saving.settings(kind);
-                dllm_rt::denoise::Settings {
+                let base = saving.settings(kind)?;
+                Ok(dllm_rt::denoise::Settings {
                     gen_length: max_tokens.unwrap_or(base.gen_length),
-                    steps,
-                    block_length: self.block_length,
+                    steps: steps.or(base.steps),
+                    block_length: self.block_length.or(base.block_length),
                     algorithm: self.algorithm.or(base.algorithm),
-                    temperature: self.temperature,
-                    top_p: self.top_p,
-                    top_k: self.top_k,
-                    alg_temp: self.alg_temp,
-                    eps: self.eps,
+                    temperature: self.temperature.or(base.temperature),
+                    top_p: self.top_p.or(base.top_p),
+                    top_k: self.top_k.or(base.top_k),
+                    alg_temp: self.alg_temp.or(base.alg_temp),
+                    eps: self.eps.or(base.eps),
                     cfg_scale: self.cfg_scale.unwrap_or(base.cfg_scale),
                     seed: self.seed.unwrap_or(base.seed),
                     early_stop: self.early_stop.unwrap_or(base.early_stop),
                     forbid_end_in_logits: self.forbid_end,
                     zero_end_confidence: self.distrust_end,
                     ..base
-                }
+                })
             }
         }
     };
@@ -127,6 +129,8 @@ pub(in crate::cli) use generation_command;
 pub struct Saving {
     /// `--preset`
     pub preset: Preset,
+    /// `--temperature`, on which the preset's threshold may depend
+    pub temperature: Option<f64>,
     /// `--threshold`
     pub threshold: Option<f64>,
     /// `--factor`
@@ -141,20 +145,25 @@ pub struct Saving {
 
 impl Saving {
     /// The preset's settings, with what was given in their place.
-    pub fn settings(self, kind: Kind) -> Settings {
-        let preset = self.preset.settings(kind);
-        // One says how many positions commit, so that it takes the place of the other.
-        let has_pace = self.threshold.is_some() || self.factor.is_some();
+    ///
+    /// # Errors
+    /// A threshold beside a factor.
+    pub fn settings(self, kind: Kind) -> Result<Settings, Failure> {
+        let preset = self.preset.settings(kind, self.temperature);
+        let pace = match (self.threshold, self.factor) {
+            (None, None) => preset.pace,
+            (Some(threshold), None) => Pace::Threshold(threshold),
+            (None, Some(factor)) => Pace::Factor(factor),
+            (Some(_), Some(_)) => {
+                let message = "--threshold and --factor exclude each other; give one";
+                return Err(Failure::Usage(message.into()));
+            }
+        };
         let cache = self.cache.unwrap_or(preset.cache);
         let refresh = preset.refresh.filter(|_| cache != Cache::None);
-        Settings {
-            threshold: if has_pace { self.threshold } else { preset.threshold },
-            factor: if has_pace { self.factor } else { preset.factor },
-            cache,
-            refresh: self.refresh.or(refresh),
-            grow: self.grow.unwrap_or(preset.grow),
-            ..preset
-        }
+        let refresh = self.refresh.or(refresh);
+        let grow = self.grow.unwrap_or(preset.grow);
+        Ok(Settings { pace, cache, refresh, grow, ..preset })
     }
 }
 
@@ -168,14 +177,14 @@ mod tests {
 
     #[test]
     fn what_is_given_beside_a_preset_counts() {
-        let fast = Preset::Fast.settings(Kind::Llada);
-        let made = |saving: Saving| saving.settings(Kind::Llada);
+        let fast = Preset::Fast.settings(Kind::Llada, None);
+        let made = |saving: Saving| saving.settings(Kind::Llada).unwrap();
         assert_eq!(made(given(Preset::Fast)), fast);
         assert_eq!(made(given(Preset::Exact)), Settings::default());
         let factor = made(Saving { factor: Some(1.0), ..given(Preset::Fast) });
-        assert_eq!((factor.threshold, factor.factor), (None, Some(1.0)));
+        assert_eq!((factor.pace, factor.cache), (Pace::Factor(1.0), fast.cache));
         let threshold = made(Saving { threshold: Some(0.5), ..given(Preset::Fast) });
-        assert_eq!((threshold.threshold, threshold.factor), (Some(0.5), None));
+        assert_eq!((threshold.pace, threshold.grow), (Pace::Threshold(0.5), true));
         let none = made(Saving { cache: Some(Cache::None), ..given(Preset::Fast) });
         assert_eq!((none.cache, none.refresh), (Cache::None, None));
         let prefix = made(Saving { cache: Some(Cache::Prefix), ..given(Preset::Fast) });
@@ -184,5 +193,7 @@ mod tests {
         assert_eq!((often.cache, often.refresh), (fast.cache, Some(1)));
         assert!(!made(Saving { grow: Some(false), ..given(Preset::Fast) }).grow);
         assert!(made(Saving { grow: Some(true), ..given(Preset::Exact) }).grow);
+        let both = Saving { threshold: Some(0.5), factor: Some(1.0), ..Saving::default() };
+        assert!(both.settings(Kind::Llada).is_err());
     }
 }

@@ -160,8 +160,8 @@ impl Progress {
         Progress::new("asking {wide_bar} {pos}/{len} {eta}", true)
     }
 
-    /// Of steps.
-    pub fn steps(is_shown: bool) -> Progress {
+    /// Of masks.
+    pub fn masks(is_shown: bool) -> Progress {
         Progress::new("denoising {wide_bar} {pos}/{len} {eta}", is_shown)
     }
 

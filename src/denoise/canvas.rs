@@ -1,11 +1,11 @@
 //! The token ids of a request while its masks are being filled.
+use super::kept::Kept;
 use super::pick::{Pick, Scratch, touched};
 use super::shares::{self, Blocks};
 use super::{CANVAS_MAX, Cache, Fault, Pace, Schedule};
 use crate::sample::rng::{self, Stream};
 use crate::sample::{Algorithm, Choice, Kind, Rule, TokenSet};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What a canvas must know of the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,12 +53,14 @@ pub struct Progress<'a> {
     pub masks_left: u32,
     /// Whether that was the last step.
     pub is_done: bool,
+    /// Whether the next pass needs the keys and values that this one left.
+    pub(crate) needs_kept: bool,
 }
 
 /// Token ids of prompt and generated part, and the state of the run.
 ///
-/// With a cache the engine keeps the keys of one canvas at a time: from a block's first step to its
-/// last nothing else may be computed on it. A clone begins with a whole pass.
+/// With a cache the engine keeps its keys from a block's first pass to its last, for as many
+/// canvases as it was planned for. A clone begins with a whole pass.
 #[derive(Clone, Debug)]
 pub struct Canvas {
     schedule: Schedule,
@@ -84,32 +86,7 @@ pub struct Canvas {
     wanted: Box<[Wanted]>,
     wanted_count: usize,
     committed: Box<[Committed]>,
-    /// How many the last pass gave.
-    committed_count: usize,
     scratch: Scratch,
-}
-
-/// Whose keys an engine keeps for a canvas, and how old they are.
-#[derive(Debug)]
-struct Kept {
-    /// A number that is given once in a process.
-    serial: u64,
-    /// Passes since the last one that computed every row; `None`: there was none in this block.
-    since_whole: Option<u32>,
-}
-
-impl Default for Kept {
-    fn default() -> Kept {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        Kept { serial: NEXT.fetch_add(1, Ordering::Relaxed), since_whole: None }
-    }
-}
-
-impl Clone for Kept {
-    /// That of another canvas, for which nothing has been kept.
-    fn clone(&self) -> Kept {
-        Kept::default()
-    }
 }
 
 /// Where in the blocks a run is.
@@ -151,13 +128,12 @@ impl Canvas {
             place: Place::default(),
             step: 0,
             stopped: false,
-            kept: Kept::default(),
+            kept: Kept::new(),
             planned: false,
             pick: Pick::Best { count: 0 },
             wanted: touched(Wanted::default(), masks_left as usize),
             wanted_count: 0,
             committed: touched(Committed::default(), masks_left as usize),
-            committed_count: 0,
             scratch: Scratch::new(masks_left as usize),
             schedule: schedule.clone(),
         })
@@ -222,30 +198,24 @@ impl Canvas {
     /// too.
     pub fn rows(&mut self) -> Range<usize> {
         self.plan_step();
-        let all = 0..self.visible;
-        let cache = self.schedule.cache();
-        let Some(first) = self.wanted[..self.wanted_count].first() else { return all };
-        if cache == Cache::None || self.is_whole_due() {
-            return all;
+        if !self.needs_kept() {
+            return 0..self.visible;
         }
-        let block = self.prompt_len + self.blocks.start(self.place.block) as usize;
-        // What has changed since the last pass has keys that no pass has computed.
-        let changed = self.committed[..self.committed_count].first();
-        let changed = changed.map_or(block, |committed| committed.position as usize);
-        let start = block.min(first.row as usize).min(changed);
-        let end = if cache == Cache::Dual { self.block_end() } else { all.end };
-        start..end
+        let start = self.prompt_len + self.blocks.start(self.place.block) as usize;
+        let block = start..self.block_end();
+        let wanted = &self.wanted[..self.wanted_count];
+        self.kept.rows(self.schedule.cache(), self.visible, block, wanted)
     }
 
-    /// Whether the keys and values of every row must be computed anew.
-    fn is_whole_due(&self) -> bool {
-        let limit = self.schedule.refresh().unwrap_or(u32::MAX);
-        self.kept.since_whole.is_none_or(|passes| passes >= limit)
+    /// Whether the next pass is not a whole one.
+    fn needs_kept(&self) -> bool {
+        let is_due = self.kept.is_whole_due(self.schedule.refresh());
+        self.schedule.cache() != Cache::None && !is_due && !self.is_done()
     }
 
     /// A number that no other canvas has: whose keys an engine has kept.
     pub(crate) fn serial(&self) -> u64 {
-        self.kept.serial
+        self.kept.serial()
     }
 
     /// Ends the step: commits the best of `choices`, one for each wanted position in that order.
@@ -259,13 +229,17 @@ impl Canvas {
         let wanted = &self.wanted[..self.wanted_count];
         let may_flood = self.schedule.pace().is_adaptive() && self.place.step_in_block == 0;
         let mut picked = self.pick.among(wanted, choices, &mut self.scratch);
+        let mut first = 0;
         if may_flood && is_flood(picked, wanted, choices, &self.ends) {
-            picked = Pick::Best { count: 1 }.among(wanted, choices, &mut self.scratch);
+            // Not the first position, where an end would be the last word.
+            first = 1;
+            let best = Pick::Best { count: 1 };
+            picked = best.among(&wanted[first..], &choices[first..], &mut self.scratch);
         }
         let mut count = 0;
         for &index in picked {
-            let Wanted { position, .. } = wanted[index as usize];
-            let Choice { token, confidence, .. } = choices[index as usize];
+            let Wanted { position, .. } = wanted[first + index as usize];
+            let Choice { token, confidence, .. } = choices[first + index as usize];
             if token == self.rule.mask_token || token >= self.vocab_size {
                 continue;
             }
@@ -279,9 +253,12 @@ impl Canvas {
         }
         self.masks_left -= count as u32;
         if self.wanted_count > 0 {
-            self.committed_count = count;
-            let passes = if self.is_whole_due() { 0 } else { self.kept.since_whole.unwrap_or(0) };
-            self.kept.since_whole = Some(passes.saturating_add(1));
+            let ends = |committed: &[Committed]| {
+                let (first, last) = (committed.first()?, committed.last()?);
+                Some(first.position as usize..last.position as usize + 1)
+            };
+            let changed = ends(&self.committed[..count]).unwrap_or_default();
+            self.kept.count_pass(self.schedule.refresh(), changed);
         }
         let step = self.step;
         if !was_done {
@@ -292,6 +269,7 @@ impl Canvas {
             committed: &self.committed[..count],
             masks_left: self.masks_left,
             is_done: self.is_done(),
+            needs_kept: self.needs_kept(),
         }
     }
 
@@ -324,11 +302,13 @@ impl Canvas {
         match self.schedule.pace() {
             Pace::Steps => self.blocks.steps_total(),
             // A step commits something, unless its choices are no tokens: then this ends it.
-            _ => {
-                let masks = self.wanted.len() as u32;
-                self.schedule.steps().map_or(masks, |steps| steps.min(masks))
-            }
+            _ => self.schedule.steps_total(self.masks_total() - self.schedule.gen_length()),
         }
+    }
+
+    /// Masks that there were at the start, those that a canvas may grow by among them.
+    pub fn masks_total(&self) -> u32 {
+        self.wanted.len() as u32
     }
 
     /// Masks on the whole canvas.
@@ -422,7 +402,7 @@ impl Canvas {
 
     fn next_block(&mut self) {
         self.place = Place { block: self.place.block + 1, ..Place::default() };
-        self.kept.since_whole = None;
+        self.kept.begin_block();
     }
 
     /// Whether an end token of the generated part comes before every mask.
@@ -437,7 +417,7 @@ impl Canvas {
 
 /// Whether every candidate would become an end at once. At a block's first step that is an answer
 /// that is over before it began: no model is that sure of it for a good reason, and one that means
-/// it says so again at the next step.
+/// it says so again at the next step, beside the one end that this one commits.
 fn is_flood(picked: &[u32], wanted: &[Wanted], choices: &[Choice], ends: &TokenSet) -> bool {
     let is_end = |index: &u32| ends.contains(choices[*index as usize].token);
     picked.len() > 1 && picked.len() == wanted.len() && picked.iter().all(is_end)

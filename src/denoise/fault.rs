@@ -31,8 +31,6 @@ pub enum Fault {
     },
     /// `alg_temp` with the algorithm that picks positions by chance alone.
     AlgTempWithOrigin,
-    /// Both `threshold` and `factor`.
-    TwoPaces,
     /// `threshold` or `factor` with what picks positions by chance.
     PaceByChance {
         /// The algorithm's or setting's name.
@@ -99,7 +97,6 @@ impl fmt::Display for Fault {
                 "alg-temp has no meaning for algorithm origin, which commits positions by chance; \
                  leave it out or use entropy, maskgit_plus or topk_margin",
             ),
-            Fault::TwoPaces => f.write_str("threshold and factor exclude each other; give one"),
             Fault::PaceByChance { other } => write!(
                 f,
                 "threshold and factor go by how sure the model is, and {other} picks positions by \
@@ -145,3 +142,31 @@ impl fmt::Display for Fault {
 }
 
 impl std::error::Error for Fault {}
+
+/// A setting has no value of this name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownName {
+    setting: &'static str,
+    name: String,
+    known: Vec<&'static str>,
+}
+
+impl UnknownName {
+    /// `name` is none of `known`.
+    pub(super) fn new(
+        setting: &'static str,
+        name: &str,
+        known: impl IntoIterator<Item = &'static str>,
+    ) -> UnknownName {
+        UnknownName { setting, name: name.to_owned(), known: known.into_iter().collect() }
+    }
+}
+
+impl fmt::Display for UnknownName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let UnknownName { setting, name, known } = self;
+        write!(f, "{setting} {name:?} is unknown; there are {}", known.join(", "))
+    }
+}
+
+impl std::error::Error for UnknownName {}

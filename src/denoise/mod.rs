@@ -6,13 +6,14 @@
 //! position with [`Canvas::rule`], and [`Canvas::commit`]. All memory is taken by `Canvas::new`.
 mod canvas;
 mod fault;
+mod kept;
 mod pick;
 mod preset;
 mod schedule;
 mod shares;
 
 pub use canvas::{Canvas, Committed, ModelFacts, Progress, Wanted};
-pub use fault::Fault;
+pub use fault::{Fault, UnknownName};
 pub use preset::Preset;
 pub use schedule::{
     CANVAS_MAX, CFG_SCALE_MAX, Cache, FACTOR_MAX, Pace, STEPS_MAX, Schedule, Settings,

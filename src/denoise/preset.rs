@@ -1,5 +1,6 @@
 //! Settings under names that a person understands.
-use super::{Cache, Settings};
+use super::schedule::DREAM_TEMPERATURE;
+use super::{Cache, Pace, Settings, UnknownName};
 use crate::sample::{Algorithm, Kind};
 use std::str::FromStr;
 
@@ -28,42 +29,44 @@ impl Preset {
         }
     }
 
-    /// The settings for a kind of model.
-    pub fn settings(self, kind: Kind) -> Settings {
-        let exact = Settings::default();
+    /// The settings for a kind of model. Dream measures certainty after the temperature, so that
+    /// its threshold depends on it; `None` is the kind's default.
+    pub fn settings(self, kind: Kind, temperature: Option<f64>) -> Settings {
+        let sure = |probability| match kind {
+            Kind::Llada => Settings { pace: Pace::Threshold(probability), ..Settings::default() },
+            Kind::Dream => {
+                let temperature = temperature.unwrap_or(DREAM_TEMPERATURE);
+                let pace = Pace::Threshold(sharpened(probability, temperature));
+                let algorithm = Some(Algorithm::MaskgitPlus);
+                Settings { pace, algorithm, ..Settings::default() }
+            }
+        };
         match self {
-            Preset::Exact => exact,
-            Preset::Balanced => sure(kind, 0.9, 0.99998),
-            Preset::Fast => Settings {
-                cache: Cache::Dual,
-                refresh: Some(4),
-                grow: true,
-                ..sure(kind, 0.8, 0.999)
-            },
+            Preset::Exact => Settings::default(),
+            Preset::Balanced => sure(0.9),
+            Preset::Fast => {
+                let (cache, refresh) = (Cache::Dual, Some(4));
+                Settings { cache, refresh, grow: true, ..sure(0.8) }
+            }
         }
     }
 }
 
-/// Positions commit from a probability of the token on, which Dream measures after its temperature.
-fn sure(kind: Kind, probability: f64, sharpened: f64) -> Settings {
-    match kind {
-        Kind::Llada => Settings { threshold: Some(probability), ..Settings::default() },
-        Kind::Dream => Settings {
-            threshold: Some(sharpened),
-            algorithm: Some(Algorithm::MaskgitPlus),
-            ..Settings::default()
-        },
+/// What the larger of two probabilities becomes when a temperature divides their logits; without
+/// one (0), where the best token is taken, confidence is measured as at 1.
+fn sharpened(probability: f64, temperature: f64) -> f64 {
+    if temperature <= 0.0 {
+        return probability;
     }
+    1.0 / (1.0 + libm::pow(1.0 / probability - 1.0, 1.0 / temperature))
 }
 
 impl FromStr for Preset {
-    type Err = String;
+    type Err = UnknownName;
 
-    fn from_str(name: &str) -> Result<Preset, String> {
+    fn from_str(name: &str) -> Result<Preset, UnknownName> {
         let found = Preset::ALL.into_iter().find(|preset| preset.name() == name);
-        found.ok_or_else(|| {
-            format!("preset {name:?} is unknown; there are exact, balanced and fast")
-        })
+        found.ok_or_else(|| UnknownName::new("preset", name, Preset::ALL.map(Preset::name)))
     }
 }
 
@@ -72,20 +75,39 @@ mod tests {
     use super::*;
     use crate::denoise::Schedule;
 
-    /// Of two tokens, one with the probability that LLaDA asks for, has Dream's after a
-    /// temperature.
+    fn threshold(preset: Preset, kind: Kind, temperature: Option<f64>) -> f64 {
+        let settings = Settings { temperature, ..preset.settings(kind, temperature) };
+        let schedule = Schedule::new(kind, &settings).unwrap();
+        assert_eq!(schedule.algorithm() == Algorithm::MaskgitPlus, kind == Kind::Dream);
+        schedule.threshold().unwrap()
+    }
+
+    /// 1 / (1 + (1/9)^5), and (1/4)^5: by hand.
     #[test]
-    fn both_kinds_ask_for_the_same_certainty() {
-        for preset in [Preset::Balanced, Preset::Fast] {
-            let of = |kind| Schedule::new(kind, &preset.settings(kind)).unwrap();
-            let (llada, dream) = (of(Kind::Llada), of(Kind::Dream));
-            let odds = 1.0 / llada.threshold().unwrap() - 1.0;
-            let sharpened = 1.0 / (1.0 + odds.powf(1.0 / dream.temperature()));
-            let asked = dream.threshold().unwrap();
-            assert!((1.0 - asked) / (1.0 - sharpened) > 1.0, "{asked} {sharpened}");
-            assert!((1.0 - asked) / (1.0 - sharpened) < 1.2, "{asked} {sharpened}");
-            assert_eq!((llada.cache(), llada.grows()), (dream.cache(), dream.grows()));
-            assert_eq!(dream.algorithm(), Algorithm::MaskgitPlus);
+    fn dream_asks_for_what_llada_does_after_the_temperature() {
+        let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-8, "{a} {b}");
+        for (preset, plain, usual) in
+            [(Preset::Balanced, 0.9, 59049.0 / 59050.0), (Preset::Fast, 0.8, 1024.0 / 1025.0)]
+        {
+            assert_eq!(threshold(preset, Kind::Llada, None), plain);
+            assert_eq!(threshold(preset, Kind::Llada, Some(0.2)), plain);
+            near(threshold(preset, Kind::Dream, None), usual);
+            near(threshold(preset, Kind::Dream, Some(0.2)), usual);
+            near(threshold(preset, Kind::Dream, Some(1.0)), plain);
+            assert_eq!(threshold(preset, Kind::Dream, Some(0.0)), plain);
+            assert_eq!(threshold(preset, Kind::Dream, Some(1e-6)), 1.0);
+        }
+        near(threshold(Preset::Balanced, Kind::Dream, Some(2.0)), 0.75);
+        // So hot that nothing is ever sure: half, and ln(9) / 4 of 1e-6 more.
+        let hot = threshold(Preset::Balanced, Kind::Dream, Some(1e6)) - 0.5;
+        near(1e6 * hot, 9_f64.ln() / 4.0);
+    }
+
+    #[test]
+    fn both_kinds_save_in_the_same_ways() {
+        for preset in Preset::ALL {
+            let [a, b] = [Kind::Llada, Kind::Dream].map(|kind| preset.settings(kind, None));
+            assert_eq!((a.cache, a.refresh, a.grow), (b.cache, b.refresh, b.grow));
         }
     }
 }

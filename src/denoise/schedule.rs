@@ -1,5 +1,5 @@
 //! A request's settings: as given, and as checked and completed for a kind of model.
-use super::fault::Fault;
+use super::fault::{Fault, UnknownName};
 use super::shares::Blocks;
 use crate::sample::{Algorithm, Kind, Rule, TokenSet};
 
@@ -16,13 +16,16 @@ pub const CFG_SCALE_MAX: f64 = 100.0;
 /// Highest factor: every position commits at once far below it, since (n + 1)(1 - c) is at most the
 /// canvas's length and one.
 pub const FACTOR_MAX: f64 = 1e7;
+/// Temperature of Dream where nobody says: greedy Dream-Instruct loses half its accuracy.
+pub(super) const DREAM_TEMPERATURE: f64 = 0.2;
 /// Positions a block where nobody says.
 const BLOCK_LENGTH: u32 = 32;
 
 /// How many of a step's candidates commit.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Pace {
     /// The kind's own loop: shares of the steps asked for, whatever the confidence.
+    #[default]
     Steps,
     /// All whose certainty is at least this; always the surest one.
     Threshold(f64),
@@ -60,11 +63,11 @@ impl Cache {
 }
 
 impl std::str::FromStr for Cache {
-    type Err = String;
+    type Err = UnknownName;
 
-    fn from_str(name: &str) -> Result<Cache, String> {
+    fn from_str(name: &str) -> Result<Cache, UnknownName> {
         let found = Cache::ALL.into_iter().find(|cache| cache.name() == name);
-        found.ok_or_else(|| format!("cache {name:?} is unknown; there are none, prefix and dual"))
+        found.ok_or_else(|| UnknownName::new("cache", name, Cache::ALL.map(Cache::name)))
     }
 }
 
@@ -87,12 +90,9 @@ pub struct Settings {
     /// Positions a block; more than `gen_length` counts as `gen_length`. Default 32. Dream's plain
     /// loop has no blocks and takes no notice.
     pub block_length: Option<u32>,
-    /// Commit every position of the block whose certainty, from 0 to 1, is at least this. Not
-    /// beside a factor, or what picks positions by chance.
-    pub threshold: Option<f64>,
-    /// Commit as many of a block's positions as keep `(n + 1)(1 - certainty)` within this; as
-    /// `threshold`.
-    pub factor: Option<f64>,
+    /// How many positions commit at a step. A threshold or factor not beside what picks positions
+    /// by chance.
+    pub pace: Pace,
     /// What is kept from pass to pass; nothing under guidance. In Dream's plain loop the whole
     /// generated part is the block.
     pub cache: Cache,
@@ -132,8 +132,7 @@ impl Default for Settings {
             gen_length: 128,
             steps: None,
             block_length: None,
-            threshold: None,
-            factor: None,
+            pace: Pace::Steps,
             cache: Cache::None,
             refresh: None,
             grow: false,
@@ -185,9 +184,10 @@ impl Schedule {
     pub fn new(kind: Kind, settings: &Settings) -> Result<Schedule, Fault> {
         let schedule = complete(kind, settings);
         check_counts(settings)?;
-        check_pace(settings)?;
         check_numbers(&schedule)?;
+        check_pace(settings.pace)?;
         check_kind(&schedule)?;
+        check_together(&schedule)?;
         Ok(schedule)
     }
 
@@ -211,7 +211,8 @@ impl Schedule {
     /// one a block; the most there can be where the pace is adaptive.
     pub fn steps_total(&self, holes: u32) -> u32 {
         if self.pace.is_adaptive() {
-            return self.steps.unwrap_or(holes.saturating_add(self.gen_length));
+            let masks = holes.saturating_add(self.gen_length);
+            return self.steps.map_or(masks, |steps| steps.min(masks));
         }
         let steps = self.steps.unwrap_or(holes);
         Blocks::new(self.gen_length, self.block_length, steps).steps_total()
@@ -343,14 +344,9 @@ impl Schedule {
 fn complete(kind: Kind, given: &Settings) -> Schedule {
     let (temperature, top_p) = match kind {
         Kind::Llada => (0.0, 1.0),
-        // Greedy Dream-Instruct loses half its accuracy.
-        Kind::Dream => (0.2, 0.95),
+        Kind::Dream => (DREAM_TEMPERATURE, 0.95),
     };
-    let pace = match (given.threshold, given.factor) {
-        (Some(threshold), _) => Pace::Threshold(threshold),
-        (None, Some(factor)) => Pace::Factor(factor),
-        (None, None) => Pace::Steps,
-    };
+    let pace = given.pace;
     let block_length = match kind {
         Kind::Dream if !pace.is_adaptive() => given.gen_length,
         _ => given.block_length.unwrap_or(BLOCK_LENGTH),
@@ -395,18 +391,16 @@ fn check_counts(given: &Settings) -> Result<(), Fault> {
     whole("block-length", given.block_length.unwrap_or(1), 1, u32::MAX, "at least 1")
 }
 
-fn check_pace(given: &Settings) -> Result<(), Fault> {
-    if given.threshold.is_some() && given.factor.is_some() {
-        return Err(Fault::TwoPaces);
-    }
-    let real = |setting, value: Option<f64>, most: f64, allowed| match value {
-        Some(value) if !(value > 0.0 && value <= most) => {
-            Err(Fault::OutOfRange { setting, value, allowed })
-        }
-        _ => Ok(()),
+fn check_pace(pace: Pace) -> Result<(), Fault> {
+    let real = |setting, value: f64, most: f64, allowed| match value > 0.0 && value <= most {
+        true => Ok(()),
+        false => Err(Fault::OutOfRange { setting, value, allowed }),
     };
-    real("threshold", given.threshold, 1.0, "above 0 and at most 1")?;
-    real("factor", given.factor, FACTOR_MAX, "above 0 and at most 10000000")
+    match pace {
+        Pace::Steps => Ok(()),
+        Pace::Threshold(value) => real("threshold", value, 1.0, "above 0 and at most 1"),
+        Pace::Factor(value) => real("factor", value, FACTOR_MAX, "above 0 and at most 10000000"),
+    }
 }
 
 fn check_numbers(schedule: &Schedule) -> Result<(), Fault> {
@@ -430,21 +424,26 @@ fn check_kind(schedule: &Schedule) -> Result<(), Fault> {
     if algorithm.kind() != kind {
         return Err(Fault::WrongAlgorithm { algorithm, kind });
     }
-    let foreign = match kind {
-        Kind::Llada => [
+    let foreign: &[(&str, bool)] = match kind {
+        Kind::Llada => &[
             ("top-p", schedule.top_p < 1.0),
             ("top-k", schedule.top_k > 0),
             ("alg-temp", schedule.alg_temp > 0.0),
         ],
-        Kind::Dream => [
+        Kind::Dream => &[
             ("cfg-scale", schedule.cfg_scale > 0.0),
             ("distrust-end", schedule.zero_end_confidence),
-            ("", false),
         ],
     };
-    if let Some((setting, _)) = foreign.into_iter().find(|(_, used)| *used) {
-        return Err(Fault::NotForKind { setting, kind });
+    match foreign.iter().find(|(_, used)| *used) {
+        Some((setting, _)) => Err(Fault::NotForKind { setting, kind }),
+        None => Ok(()),
     }
+}
+
+/// Refuses settings that exclude each other.
+fn check_together(schedule: &Schedule) -> Result<(), Fault> {
+    let Schedule { kind, algorithm, .. } = *schedule;
     if algorithm == Algorithm::Origin && schedule.alg_temp > 0.0 {
         return Err(Fault::AlgTempWithOrigin);
     }

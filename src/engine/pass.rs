@@ -87,8 +87,8 @@ impl Engine {
     /// # Panics
     /// For a canvas that [`Engine::canvas`] of this engine would not have given: longer, with more
     /// wanted rows or other tokens than were planned for, or with a cache that was not. For one
-    /// with a cache, where the engine has computed as many others as it may hold since the canvas's
-    /// last step, and that was not the last of a block.
+    /// whose next pass is not whole, where the engine has computed as many others as it may hold
+    /// since the canvas's last step.
     pub fn step<'c>(&mut self, canvas: &'c mut Canvas) -> Progress<'c> {
         let start = Instant::now();
         let _env = FloatEnv::enter();
@@ -108,9 +108,9 @@ impl Engine {
     }
 
     /// One denoising step of each of several canvases, all in one pass; those that are done are
-    /// left alone, and under guidance, or with full logits, each is computed by itself. Whoever is
-    /// beside it changes no token of a canvas. `after` is told the index of each and what its step
-    /// did.
+    /// left alone, and those under guidance, or with full logits, are computed one by one first.
+    /// Whoever is beside it changes no token of a canvas. `after` is told the index of each that
+    /// made a step, and what that did.
     ///
     /// # Panics
     /// As [`Engine::step`]; for more canvases than were planned for.
@@ -121,43 +121,56 @@ impl Engine {
     ) {
         let (count, planned) = (canvases.len(), self.limits.canvases);
         assert!(count <= planned, "{count} canvases, {planned} were planned");
-        let start = Instant::now();
         let _env = FloatEnv::enter();
         // Before any of the others takes its lane.
         for canvas in canvases.iter_mut() {
             let kept = self.lanes.kept_of(canvas.borrow_mut().serial());
             kept.into_iter().for_each(|lane| self.lanes.touch(lane));
         }
+        let going = |canvas: &Canvas| !canvas.is_done();
         let full_logits = self.full_logits;
         let shares = |canvas: &Canvas| canvas.rule().cfg_scale <= 0.0 && !full_logits;
-        let mut segments = Segments::default();
         for (index, canvas) in canvases.iter_mut().enumerate() {
             let canvas = canvas.borrow_mut();
-            if !shares(canvas) {
+            if going(canvas) && !shares(canvas) {
                 after(index, self.step(canvas));
             }
         }
+        let sharing = |canvas: &Canvas| going(canvas) && shares(canvas);
+        let start = Instant::now();
+        let mut segments = Segments::default();
         for canvas in canvases.iter_mut() {
             let canvas = canvas.borrow_mut();
-            if shares(canvas) {
+            if sharing(canvas) {
                 self.join(canvas, &mut segments);
             }
         }
         if segments.rows() > 0 {
             self.pass(&segments, segments.wanted(), Pass::Choose);
         }
-        let mut first = 0;
+        let mut seconds = start.elapsed().as_secs_f64();
+        let (mut first, mut count) = (0, 0);
         for (index, canvas) in canvases.iter_mut().enumerate() {
             let canvas = canvas.borrow_mut();
-            if shares(canvas) {
+            if sharing(canvas) {
+                let start = Instant::now();
                 let chosen = canvas.plan_step().len();
-                after(index, self.commit(canvas, first));
+                let progress = self.commit(canvas, first);
+                seconds += start.elapsed().as_secs_f64();
+                after(index, progress);
                 first += chosen;
+                count += 1;
             }
         }
-        if first > 0 {
-            self.stats.record_step(start.elapsed().as_secs_f64() * 1e3);
+        if count > 0 {
+            self.stats.record_step(seconds * 1e3);
         }
+    }
+
+    /// Gives up a canvas that will not be stepped any more before it is done, with the keys and
+    /// values that are kept for it.
+    pub fn forget(&mut self, canvas: &Canvas) {
+        self.lanes.release(canvas.serial());
     }
 
     /// Adds a canvas's step to a pass, with all that the pass must be told of it; nothing where
@@ -199,9 +212,9 @@ impl Engine {
     fn commit<'c>(&mut self, canvas: &'c mut Canvas, first: usize) -> Progress<'c> {
         let chosen = canvas.plan_step().len();
         let choices = leader(&mut self.leader).slot::<Choice>(self.ports.choices);
-        let (serial, cache) = (canvas.serial(), canvas.schedule().cache());
+        let serial = canvas.serial();
         let progress = canvas.commit(&choices[first..first + chosen]);
-        if progress.is_done || cache == Cache::None {
+        if !progress.needs_kept {
             self.lanes.release(serial);
         }
         progress

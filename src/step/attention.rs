@@ -50,6 +50,16 @@ impl<'p> Angles<'p> {
     }
 }
 
+/// The first item from `at` on that has anything to do, of columns of `blocks` items: those that
+/// `used` gives, which finds the first such block of a column from one on.
+fn next_in_column(at: usize, blocks: usize, used: impl Fn(usize) -> Option<usize>) -> usize {
+    let (column, block) = (at / blocks, at % blocks);
+    match used(block) {
+        Some(block) => column * blocks + block,
+        None => used(0).map_or(usize::MAX, |block| (column + 1) * blocks + block),
+    }
+}
+
 pub(super) fn rope_keys(
     program: &Program,
     phase: &Phase<'_>,
@@ -59,7 +69,8 @@ pub(super) fn rope_keys(
 ) {
     let angles = Angles::new(program, phase);
     let blocks = program.row_capacity / KEY_ITEM;
-    while let Some(item) = phase.claim(key_rows.count * blocks) {
+    let next = |at: usize| next_in_column(at, blocks, |block| segments.key_block(block, KEY_ITEM));
+    while let Some(item) = phase.claim_next(key_rows.count * blocks, next) {
         let first = item.index() % blocks * KEY_ITEM;
         let mut heads = item.write::<f32>(k);
         for segment in segments.iter() {
@@ -87,11 +98,10 @@ pub(super) fn attend(
     let angles = Angles::new(program, phase);
     let (q, scratch) = program.scratch::<f32>(phase).split_at_mut(QUERY_TILE * width);
     let (result, scratch) = scratch.split_at_mut(QUERY_TILE * width);
-    while let Some(item) = phase.claim(config.heads * blocks) {
+    let used = rows.div_ceil(QUERY_TILE);
+    let next = |at: usize| next_in_column(at, blocks, |block| Some(block).filter(|b| *b < used));
+    while let Some(item) = phase.claim_next(config.heads * blocks, next) {
         let (head, first) = (item.index() / blocks, item.index() % blocks * QUERY_TILE);
-        if first >= rows {
-            continue;
-        }
         let mut out = item.write::<f32>(out);
         for segment in inputs.segments.iter() {
             let own = inputs.wanted.map_or(segment.own_rows(), |_| segment.own_wanted());

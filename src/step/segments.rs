@@ -71,6 +71,15 @@ impl Segments {
         self.last().map_or(0, |last| last.own_wanted().end)
     }
 
+    /// The first block of `size` rows of keys, from `block` on, that the pass computes any of.
+    pub fn key_block(&self, block: usize, size: usize) -> Option<usize> {
+        let own = |segment: &Segment| {
+            let keys = segment.own_keys();
+            Some(block.max(keys.start / size)).filter(|block| block * size < keys.end)
+        };
+        self.iter().filter_map(own).min()
+    }
+
     /// The segment that one of the wanted rows is of.
     pub fn of_wanted(&self, row: usize) -> &Segment {
         &self[self.partition_point(|segment| segment.own_wanted().end <= row)]

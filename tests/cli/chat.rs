@@ -27,6 +27,21 @@ fn a_line_is_a_turn_and_turns_are_kept() {
 }
 
 #[test]
+fn a_turn_keeps_nothing_of_the_keys_of_the_one_before() {
+    for name in [LLADA, DREAM] {
+        let args = "--max-tokens 24 --block-length 8 --threshold 0.3 --grow true --seed 5";
+        let turns = "mother\nchild\nmother\n";
+        let without = chat(name, turns, args);
+        let exact = chat(name, turns, &format!("{args} --cache dual --refresh 1"));
+        assert_eq!((exact.status, &exact.out), (0, &without.out), "{name}: {}", exact.err);
+        let fast = "--preset fast --max-tokens 24";
+        let twice = chat(name, "mother\n/clear\nmother\n", fast);
+        let once = chat(name, "mother\n", fast);
+        assert_eq!(twice.text(), once.text().repeat(2), "{name}: {}", twice.err);
+    }
+}
+
+#[test]
 fn a_full_conversation_says_so_and_goes_on() {
     let ran = chat(LLADA, &format!("{}\nhi\n", "a ".repeat(5000)), "--max-tokens 4");
     assert_eq!(ran.status, 0, "{}", ran.err);

@@ -80,6 +80,38 @@ fn a_deadline_ends_a_run_with_what_there_is() {
     assert_eq!(said.err, "the time was up: 128 positions are empty\n");
 }
 
+/// In the middle of a long run, of which the first step is always made.
+#[test]
+fn a_deadline_keeps_what_was_committed_until_then() {
+    let args = "--tokens 5,6,7 --max-tokens 3000 --deadline-ms 500 --early-stop false --json";
+    for more in ["", "--threshold 1 --cache dual"] {
+        let json = on(LLADA, "run", &format!("{args} {more}")).json();
+        assert_eq!(json["finish_reason"], "deadline", "{more}");
+        let passes = number(&json, "forward_passes");
+        assert!(passes > 0, "{more}");
+        let is_filled = |id: &&Value| id.as_u64() != Some(2040);
+        let filled = json["tokens"].as_array().unwrap().iter().filter(is_filled).count() as u64;
+        // Each pass commits one.
+        assert_eq!(filled, passes, "{more}");
+    }
+    // Tasks that come to no answer make room for others.
+    let args = "--every 30 --canvases 2 --preset fast --threshold 1 --deadline-ms 1 --json";
+    let json = run(["eval"].into_iter().chain(args.split_whitespace())).json();
+    assert_eq!((number(&json, "canvases"), number(&json, "deadline_ms")), (2, 1));
+}
+
+/// What is left of a stop is as it would be in the end.
+#[test]
+fn a_text_that_has_come_to_its_stop_was_not_cut() {
+    let args = "--threshold 1 --early-stop false --steps 40";
+    let json = ask(PROMPTS[2], &format!("{args} --stop A"));
+    assert_eq!((&json["finish_reason"], &json["text"]), (&"stop".into(), &"C-H-".into()));
+    let json = ask(PROMPTS[2], args);
+    assert_eq!((&json["finish_reason"], &json["text"]), (&"stop".into(), &"C-H-A-I-R".into()));
+    let json = ask(PROMPTS[2], &format!("{args} --steps 1").replace("--steps 40", ""));
+    assert_eq!(json["finish_reason"], "steps");
+}
+
 #[test]
 fn steps_are_the_most_there_are_with_a_threshold() {
     let json = ask(PROMPTS[4], "--threshold 1 --steps 3");

@@ -1,7 +1,7 @@
 //! The small models kept in the tree, loaded for tests.
 #![allow(dead_code)]
 
-use dllm_rt::denoise::{Cache, ModelFacts, Settings};
+use dllm_rt::denoise::{Cache, ModelFacts, Pace, Settings};
 use dllm_rt::gguf::{self, Gguf};
 use dllm_rt::model::Architecture;
 use dllm_rt::sample::{Algorithm, Kind};
@@ -75,8 +75,8 @@ pub fn every_saving(kind: Kind) -> Vec<Settings> {
     for cache in Cache::ALL {
         for refresh in [None, Some(3)].into_iter().filter(|r| r.is_none() || cache != Cache::None) {
             let base = Settings { cache, refresh, early_stop: false, ..base.clone() };
-            all.push(Settings { threshold: Some(0.3), grow: true, ..base.clone() });
-            all.push(Settings { factor: Some(2.0), ..base.clone() });
+            all.push(Settings { pace: Pace::Threshold(0.3), grow: true, ..base.clone() });
+            all.push(Settings { pace: Pace::Factor(2.0), ..base.clone() });
             all.push(Settings { grow: kind == Kind::Llada, ..base });
         }
     }

@@ -1,7 +1,6 @@
 //! Puts tasks before a model and counts.
 
 use super::request::Request;
-use crate::cli::answer::Cut;
 use crate::cli::args::one_line;
 use crate::cli::failure::Failure;
 use crate::cli::interrupt::Interrupt;
@@ -124,7 +123,7 @@ struct Seat {
     /// Its number in the family.
     number: usize,
     canvas: Canvas,
-    /// When its first step began.
+    /// When it was taken.
     start: Instant,
 }
 
@@ -200,7 +199,7 @@ impl Examiner<'_> {
                 return Ok(answered);
             }
             let is_late = |seat: &Seat| {
-                Cut::now(&self.interrupt, self.deadline, seat.start) == Some(Cut::Deadline)
+                self.deadline.is_some_and(|deadline| seat.start.elapsed() >= deadline)
             };
             let is_over = |seat: &mut Seat| seat.canvas.is_done() || is_late(seat);
             let over: Vec<Seat> = seats.extract_if(.., is_over).collect();
@@ -210,6 +209,7 @@ impl Examiner<'_> {
                 seconds += start.elapsed().as_secs_f64();
             }
             for Seat { number, canvas, .. } in over {
+                self.engine.forget(&canvas);
                 let (answer, tokens) = exam.requests[number].read(self.session, &canvas)?;
                 score.tokens += tokens as u64;
                 score.passes = self.engine.stats().passes;

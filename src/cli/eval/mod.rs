@@ -90,7 +90,8 @@ pub fn run(command: &Eval) -> Result<End, Failure> {
         keeps_answers: command.answers,
         deadline: command.deadline_ms.map(Duration::from_millis),
     };
-    let mut report = Report::new(flags.source(), model_hash, &options, &examiner.engine);
+    let mut report =
+        Report::new(flags.source(), model_hash, &options, &examiner.engine, command.deadline_ms);
     for (settings, schedule) in &settings {
         let scores = examiner.examine(&exams, settings, schedule)?;
         report.add(schedule, command.every(), &exams, scores);
@@ -177,7 +178,7 @@ impl Eval {
             Some(steps) => steps.0.iter().copied().map(Some).collect(),
         };
         let settings = |steps| {
-            let settings = self.settings_of(session.kind(), self.max_tokens, steps);
+            let settings = self.settings_of(session.kind(), self.max_tokens, steps)?;
             let schedule = Schedule::new(session.kind(), &settings)?;
             Ok((settings, schedule))
         };

@@ -149,6 +149,7 @@ impl Report {
         model_hash: String,
         options: &Options,
         engine: &Engine,
+        deadline_ms: Option<u64>,
     ) -> Report {
         let machine = [
             ("version", env!("CARGO_PKG_VERSION").into()),
@@ -159,6 +160,7 @@ impl Report {
             ("isa", engine.isa().into()),
             ("threads", engine.limits().threads.into()),
             ("canvases", engine.limits().canvases.into()),
+            ("deadline_ms", deadline_ms.into()),
         ];
         let machine = machine.map(|(key, value): (&str, Value)| (key.to_owned(), value));
         Report { machine: machine.into_iter().collect(), is_partial: false, runs: Vec::new() }

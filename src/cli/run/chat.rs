@@ -124,7 +124,7 @@ impl Chat<'_> {
         let mut watchers = Watchers {
             trace: None,
             watch: command.watch.then(|| Watch::new(session)),
-            progress: Progress::steps(!command.watch),
+            progress: Progress::masks(!command.watch),
         };
         let deadline = command.deadline();
         let outcome = generate::generate(engine, &mut canvas, interrupt, deadline, &mut watchers)?;

@@ -21,8 +21,9 @@ pub struct Watchers<'a> {
 
 impl Watchers<'_> {
     fn look(&mut self, canvas: &Canvas) -> Result<(), Failure> {
-        let (done, total) = (canvas.step_index(), canvas.steps_total());
-        self.progress.set(u64::from(done), u64::from(total));
+        // Masks rather than steps: how many steps there will be the model's certainty may decide.
+        let (left, total) = (canvas.masks_left(), canvas.masks_total());
+        self.progress.set(u64::from(total - left), u64::from(total));
         if let Some(trace) = &mut self.trace {
             trace.push(canvas.ids().to_vec());
         }

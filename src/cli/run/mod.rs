@@ -102,7 +102,7 @@ impl Run {
 
     /// The schedule.
     fn schedule(&self, session: &Session) -> Result<Schedule, Failure> {
-        let settings = self.settings_of(session.kind(), self.max_tokens, self.steps);
+        let settings = self.settings_of(session.kind(), self.max_tokens, self.steps)?;
         let schedule = Schedule::new(session.kind(), &settings)?;
         if self.full_logits && schedule.cache() != Cache::None {
             return Err(Error::FullLogitsWithCache.into());
@@ -145,7 +145,7 @@ fn once(command: &Run, flags: &ModelFlags) -> Result<End, Failure> {
     let mut watchers = Watchers {
         trace: (command.trace && command.json).then(Vec::new),
         watch: command.watch.then(|| Watch::new(&session)),
-        progress: Progress::steps(!command.watch),
+        progress: Progress::masks(!command.watch),
     };
     let deadline = command.deadline();
     let outcome =

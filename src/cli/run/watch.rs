@@ -38,10 +38,14 @@ impl<'a> Watch<'a> {
         let generated = &whole[canvas.prompt_len()..];
         let shown = if generated.is_empty() { whole } else { generated };
         let text = self.text(shown, self.area.is_some())?;
-        let (step, total) = (canvas.step_index(), canvas.steps_total());
+        let mut step = canvas.step_index().to_string();
+        // Of an adaptive pace nobody knows how many there will be.
+        if !canvas.schedule().pace().is_adaptive() {
+            step += &format!("/{}", canvas.steps_total());
+        }
         match &self.area {
-            Some(area) => area.set_message(format!("{text}\n[{step}/{total}]")),
-            None => output::say(&format!("step {step}/{total}: {text}")),
+            Some(area) => area.set_message(format!("{text}\n[{step}]")),
+            None => output::say(&format!("step {step}: {text}")),
         }
         Ok(())
     }

@@ -1,6 +1,8 @@
-//! Recorded scores of the demonstration model, and the README's table of them.
+//! Recorded scores of the demonstration model, and the README's tables of them.
 
 #![forbid(unsafe_code)]
+
+pub mod savings;
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -148,13 +150,18 @@ impl Record {
     /// # Errors
     /// Markers that are not one pair in order.
     pub fn within(&self, readme: &str) -> io::Result<String> {
-        let pair = || wrong("the markers are not one pair");
-        let (before, rest) = readme.split_once(BEGIN).ok_or_else(pair)?;
-        let (_, after) = rest.split_once(END).ok_or_else(pair)?;
-        match before.contains(END) || after.contains(BEGIN) || after.contains(END) {
-            true => Err(pair()),
-            false => Ok([before, BEGIN, "\n", self.block().as_str(), END, after].concat()),
-        }
+        between(readme, (BEGIN, END), &self.block())
+    }
+}
+
+/// `text` with `block` between the markers.
+fn between(text: &str, (begin, end): (&str, &str), block: &str) -> io::Result<String> {
+    let pair = || wrong("the markers are not one pair");
+    let (before, rest) = text.split_once(begin).ok_or_else(pair)?;
+    let (_, after) = rest.split_once(end).ok_or_else(pair)?;
+    match before.contains(end) || after.contains(begin) || after.contains(end) {
+        true => Err(pair()),
+        false => Ok([before, begin, "\n", block, end, after].concat()),
     }
 }
 

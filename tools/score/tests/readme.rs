@@ -41,7 +41,7 @@ fn share(score: &Score) -> f64 {
 #[test]
 fn the_readme_has_this_table() {
     let readme = fs::read_to_string(top().join("README.md")).unwrap();
-    assert!(record().within(&readme).unwrap() == readme, "run `cargo run -p score`");
+    assert!(record().within(&readme).unwrap() == readme, "run `cargo run -p score -- readme`");
 }
 
 #[test]

@@ -1,17 +1,19 @@
 //! How forward passes scale over threads and how even their times are, each beside a loop over
 //! registers that is timed in turn with them: what the machine itself does not give is not the
-//! runtime's to lose.
+//! runtime's to lose. And what steps of a block save beside whole ones, and shared passes beside
+//! passes in turn.
 
 mod figures;
 mod jitter;
 mod machine;
 mod scaling;
+mod together;
 
 use argh::FromArgs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Thread scaling and jitter of forward passes.
+/// Thread scaling and jitter of forward passes; what blocks and shared passes save.
 #[derive(FromArgs)]
 struct Arguments {
     #[argh(subcommand)]
@@ -23,6 +25,7 @@ struct Arguments {
 enum Task {
     Scaling(scaling::Scaling),
     Jitter(jitter::Jitter),
+    Together(together::Together),
 }
 
 fn main() -> ExitCode {
@@ -30,6 +33,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.command {
         Task::Scaling(command) => scaling::run(&command),
         Task::Jitter(command) => jitter::run(&command),
+        Task::Together(command) => together::run(&command),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
