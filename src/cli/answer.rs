@@ -65,29 +65,33 @@ impl Answer {
         stops: &[&str],
         cut: Option<Cut>,
     ) -> Result<Answer, Failure> {
-        let generated = &canvas.ids()[canvas.prompt_len()..];
-        let (shown, end) = if generated.is_empty() {
-            (canvas.ids(), None)
-        } else {
-            let end = generated.iter().position(|id| session.is_end(*id));
-            (&generated[..end.unwrap_or(generated.len())], end)
+        let (prompt, generated) = canvas.ids().split_at(canvas.prompt_len());
+        let end = generated.iter().position(|id| session.is_end(*id));
+        let shown = match generated.is_empty() {
+            true => prompt,
+            false => &generated[..end.unwrap_or(generated.len())],
         };
-        let mut text = text(session, shown)?;
-        let stop = stops.iter().filter_map(|stop| text.find(stop)).min();
-        text.truncate(stop.unwrap_or(text.len()));
         let mask = session.facts.mask_token;
-        let is_whole = match (stop, shown.iter().position(|id| *id == mask)) {
-            (_, None) => stop.is_some() || end.is_some(),
-            (None, Some(_)) => false,
-            // Nothing that is to come may change what is left of the first mask.
-            (Some(stop), Some(first)) => self::text(session, &shown[..first])?.len() > stop,
-        };
+        let (mut text, mut stop_after) = (String::new(), None);
+        // What masks keep apart is not one text, in which a stop might be found.
+        for (masks, run) in shown.split(|id| *id == mask).enumerate() {
+            let part = self::text(session, run)?;
+            let stop = stops.iter().filter_map(|stop| part.find(stop)).min();
+            text.push_str(&part[..stop.unwrap_or(part.len())]);
+            if stop.is_some() {
+                stop_after = Some(masks);
+                break;
+            }
+        }
+        let has_ended = stop_after.is_some() || end.is_some();
+        let is_filled = stop_after.unwrap_or(0) == 0 && !prompt.contains(&mask);
+        let is_whole = has_ended && is_filled && (stop_after.is_some() || !shown.contains(&mask));
         let finish = match cut {
             Some(Cut::Interrupt) => Finish::Interrupt,
             _ if is_whole => Finish::Stop,
             Some(Cut::Deadline) => Finish::Deadline,
             None if canvas.has_run_out_of_steps() => Finish::Steps,
-            None if stop.is_some() || end.is_some() => Finish::Stop,
+            None if has_ended => Finish::Stop,
             None => Finish::Length,
         };
         Ok(Answer { text, finish })

@@ -38,7 +38,7 @@ pub struct PlanCommand {
     /// most logit rows of a canvas in a pass (default: what a step of such a generation wants)
     #[argh(option, arg_name = "n")]
     wanted: Option<usize>,
-    /// canvases that may share a pass (default: 1)
+    /// canvases that may share a pass, at most 16 (default: 1)
     #[argh(option, arg_name = "n")]
     canvases: Option<usize>,
     /// plan for whole rows of logits (default: where the model's default settings need them)

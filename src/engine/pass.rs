@@ -149,7 +149,7 @@ impl Engine {
             self.pass(&segments, segments.wanted(), Pass::Choose);
         }
         let mut seconds = start.elapsed().as_secs_f64();
-        let (mut first, mut count) = (0, 0);
+        let (mut first, mut stepped) = (0, 0);
         for (index, canvas) in canvases.iter_mut().enumerate() {
             let canvas = canvas.borrow_mut();
             if sharing(canvas) {
@@ -159,10 +159,10 @@ impl Engine {
                 seconds += start.elapsed().as_secs_f64();
                 after(index, progress);
                 first += chosen;
-                count += 1;
+                stepped += 1;
             }
         }
-        if count > 0 {
+        if stepped > 0 {
             self.stats.record_step(seconds * 1e3);
         }
     }

@@ -19,6 +19,8 @@ pub type Slot = usize;
 pub struct Buffer {
     /// What it holds.
     pub name: &'static str,
+    /// The layer, for kept keys and values.
+    pub layer: Option<usize>,
     /// Its size in bytes.
     pub bytes: usize,
     /// Stages of a layer (see [`stage`]) in which its contents matter; buffers of which these do
@@ -143,7 +145,8 @@ pub(super) struct Builder {
 impl Builder {
     pub fn new(model: &Model, limits: Limits, rows: usize) -> Builder {
         let wanted = (limits.canvases * limits.wanted).next_multiple_of(ROW_ITEM);
-        let mut list = List { buffers: Vec::new(), rows, threads: limits.threads };
+        let threads = limits.threads;
+        let mut list = List { buffers: Vec::new(), layer: None, rows, threads };
         let slots = slots(model, limits, wanted, &mut list);
         let kv_rows = KeyRows::new(&model.config, rows);
         Builder { rows, wanted, kv_rows, slots, cache: limits.cache, buffers: list.buffers }
@@ -202,6 +205,8 @@ fn live_stages(slot: Slot, ops: &[Op]) -> Range<usize> {
 /// Buffers in order of slot; a size that overflowed is `None`.
 struct List {
     buffers: Vec<Option<Buffer>>,
+    /// The layer that what is pushed belongs to.
+    layer: Option<usize>,
     rows: usize,
     threads: usize,
 }
@@ -209,13 +214,27 @@ struct List {
 impl List {
     fn push(&mut self, name: &'static str, sizes: &[usize]) -> Slot {
         let bytes = sizes.iter().try_fold(1usize, |product, n| product.checked_mul(*n));
-        let buffer = |bytes| Buffer { name, bytes, live: 0..0, span: Span::default() };
+        let (layer, live, span) = (self.layer, 0..0, Span::default());
+        let buffer = |bytes| Buffer { name, layer, bytes, live, span };
         self.buffers.push(bytes.map(buffer));
         self.buffers.len() - 1
     }
 
     fn floats(&mut self, name: &'static str, rows: usize, cols: usize) -> Slot {
         self.push(name, &[rows, cols, size_of::<f32>()])
+    }
+
+    /// Rows of keys or values: as many sets of them as layers keep theirs, or one for all.
+    fn sets(&mut self, name: &'static str, cols: usize, layers: Option<usize>) -> Vec<Slot> {
+        let rows = self.rows;
+        let Some(layers) = layers else { return vec![self.floats(name, rows, cols)] };
+        let set = |layer| {
+            self.layer = Some(layer);
+            self.floats(name, rows, cols)
+        };
+        let sets = (0..layers).map(set).collect();
+        self.layer = None;
+        sets
     }
 
     /// One chunk a worker, so that no two of them share a cache line.
@@ -250,7 +269,7 @@ fn slots(model: &Model, limits: Limits, wanted: usize, list: &mut List) -> Slots
     let ff_stride = config.ff_width.next_multiple_of(PANEL_ROWS);
     let vocab = config.vocab.next_multiple_of(PANEL_ROWS);
     let kinds = Kinds::of(model);
-    let sets = if limits.cache { model.layers.len() } else { 1 };
+    let sets = limits.cache.then_some(model.layers.len());
     let attended = list.floats("attended", rows, q_cols);
     let hidden = list.floats("hidden", rows, ff_stride);
     let mut norm = list.act(NORM_NAMES, config.width, &kinds.norm);
@@ -268,8 +287,8 @@ fn slots(model: &Model, limits: Limits, wanted: usize, list: &mut List) -> Slots
         x: list.floats("x", rows, config.width),
         x_wanted: list.floats("x.wanted", wanted, config.width),
         q: list.floats("q", rows, q_cols.next_multiple_of(PANEL_ROWS)),
-        keys: (0..sets).map(|_| list.floats("k", rows, kv_cols)).collect(),
-        values: (0..sets).map(|_| list.floats("v", rows, kv_cols)).collect(),
+        keys: list.sets("k", kv_cols, sets),
+        values: list.sets("v", kv_cols, sets),
         attended,
         hidden,
         logits: limits.logits.then(|| list.floats("logits", wanted, vocab)),

@@ -108,8 +108,29 @@ fn a_text_that_has_come_to_its_stop_was_not_cut() {
     assert_eq!((&json["finish_reason"], &json["text"]), (&"stop".into(), &"C-H-".into()));
     let json = ask(PROMPTS[2], args);
     assert_eq!((&json["finish_reason"], &json["text"]), (&"stop".into(), &"C-H-A-I-R".into()));
-    let json = ask(PROMPTS[2], &format!("{args} --steps 1").replace("--steps 40", ""));
-    assert_eq!(json["finish_reason"], "steps");
+}
+
+/// Masks stand between what a text looks like and what it will be.
+#[test]
+fn empty_positions_are_told_of() {
+    let of = |prompt: &str, args: &str| {
+        let json = ask(prompt, args);
+        (json["finish_reason"].clone(), json["text"].clone())
+    };
+    let args = "--threshold 1 --steps 10 --forbid-end";
+    let cut = of(PROMPTS[1], args);
+    assert_eq!(cut.0, "steps");
+    let text = cut.1.as_str().unwrap();
+    // Two that only an empty position brings together.
+    assert!(text.contains("++"), "{text}");
+    let args = ["run", "--prompt", PROMPTS[1], "--threshold", "1", "--steps", "10"];
+    let stopped = run(args.into_iter().chain(["--forbid-end", "--stop", "++"]));
+    assert_eq!(stopped.text().trim_end(), text.trim_end());
+    assert!(stopped.err.contains("there were no more steps"), "{}", stopped.err);
+    let (prompt, args) = ("[[1]]", "--holes --no-chat --max-tokens 1 --preset fast --steps 1");
+    assert_eq!(of(prompt, args).0, "steps");
+    let long = "--holes --no-chat --max-tokens 32 --threshold 1 --steps 40";
+    assert_eq!(of("[[40]]", long).0, "steps");
 }
 
 #[test]

@@ -43,6 +43,31 @@ fn the_plan_is_complete_and_lies_inside_the_arena() {
 }
 
 #[test]
+fn every_canvas_has_room_for_its_keys_in_every_layer() {
+    for name in [LLADA, DREAM] {
+        let plan = |more: &str| {
+            on(name, "plan", &format!("--rows 40 --threads 1 --cache --json {more}")).json()
+        };
+        let (one, three) = (plan(""), plan("--canvases 3"));
+        assert_eq!(three["limits"]["canvases"], 3);
+        let capacity = |plan: &Value| number(&plan["limits"]["row_capacity"]);
+        assert_eq!((capacity(&one), capacity(&three)), (64, 3 * 64));
+        for (index, layer) in [(0, 0), (1, 1)] {
+            let keys = |plan: &Value| {
+                let buffers = plan["buffers"].as_array().unwrap();
+                let keys: Vec<&Value> = buffers.iter().filter(|b| b["name"] == "k").collect();
+                assert_eq!((keys.len(), &keys[index]["layer"]), (2, &layer.into()));
+                number(&keys[index]["bytes"])
+            };
+            assert_eq!(keys(&three), 3 * keys(&one));
+        }
+    }
+    let said = on(LLADA, "plan", "--rows 40 --canvases 3");
+    assert!(said.text().contains("3 canvases of 40 rows"), "{}", said.text());
+    assert!(on(LLADA, "plan", "--canvases 17").err.contains("`canvases` is 17"));
+}
+
+#[test]
 fn a_run_takes_what_was_planned() {
     let json = on(LLADA, "run", "--tokens 1,2,3 --max-tokens 40 --threads 2 --json").json();
     let args = "--prompt-tokens 3 --max-tokens 40 --threads 2 --json";

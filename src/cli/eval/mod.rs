@@ -41,8 +41,8 @@ generation_command! {
         /// positions that an answer may take (default: 128)
         #[argh(option, arg_name = "n")]
         max_tokens: Option<u32>,
-        /// answer so many tasks at a time, in passes that they share (default: 1); no answer
-        /// changes
+        /// answer so many tasks at a time, at most 16, in passes that they share (default: 1); no
+        /// answer changes
         #[argh(option, arg_name = "n")]
         canvases: Option<usize>,
         /// denoising steps for --max-tokens positions (default: as many); several numbers,

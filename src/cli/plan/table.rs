@@ -65,6 +65,7 @@ struct Entry {
 #[derive(Debug, Serialize)]
 struct Buffer {
     name: &'static str,
+    layer: Option<usize>,
     offset: usize,
     bytes: usize,
     live: [usize; 2],
@@ -131,6 +132,7 @@ fn entry(weight: &WeightPlan, rows: usize, config: &Config) -> Entry {
 fn buffers(plan: &Plan) -> Vec<Buffer> {
     let buffer = |b: &dllm_rt::plan::Buffer| Buffer {
         name: b.name,
+        layer: b.layer,
         offset: b.span.offset,
         bytes: b.bytes,
         live: [b.live.start, b.live.end],
