@@ -15,10 +15,10 @@ pub use stats::{Milliseconds, SplitMs, StepStats};
 use crate::device::Device;
 use crate::error::Error;
 use crate::gguf::Gguf;
-use crate::model::{Config, Model};
+use crate::model::{Architecture, Config, Model};
 use crate::plan::{CHOICE_BYTES, Limits, Plan, Ports, RECORD_BYTES};
-use crate::sample::Choice;
 use crate::sample::stats::Record;
+use crate::sample::{Choice, Kind};
 use crate::step::{self, Job, Program};
 use crate::team::{self, Report, Team};
 use dllm_arena::{Leader, Region, Sealing, Step, Worker};
@@ -49,6 +49,15 @@ pub struct Engine {
     canary: bool,
     full_logits: bool,
     lanes: Lanes,
+}
+
+/// The loop that models of an architecture were trained for; LLaDA's for those that generate
+/// nothing, whose plans alone ask.
+pub fn kind_of(architecture: Architecture) -> Kind {
+    match architecture {
+        Architecture::Llada | Architecture::Llama => Kind::Llada,
+        Architecture::Dream => Kind::Dream,
+    }
 }
 
 impl Engine {
@@ -112,6 +121,11 @@ impl Engine {
     /// Sizes and constants of the model.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// The loop that the model was trained for.
+    pub fn kind(&self) -> Kind {
+        kind_of(self.config.architecture)
     }
 
     /// What was planned for.

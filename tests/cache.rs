@@ -295,23 +295,3 @@ fn an_engine_without_room_for_keys_refuses_a_canvas_that_keeps_them() {
     let mut canvas = canvas(&engine(kind, 1, 1, true), kind, &PROMPT, &settings);
     engine(kind, 1, 1, false).step(&mut canvas);
 }
-
-/// A canvas that nobody steps any more makes room for another.
-#[test]
-fn what_is_forgotten_is_another_canvass_room() {
-    let kind = Kind::Llada;
-    let mut engine = engine(kind, 2, 1, true);
-    let settings = Settings { cache: Cache::Dual, ..base(kind) };
-    let mut new = || {
-        let mut canvas = canvas(&engine, kind, &PROMPT, &settings);
-        engine.step(&mut canvas);
-        engine.forget(&canvas);
-        canvas
-    };
-    let mut forgotten = new();
-    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        engine.step(&mut forgotten);
-    }));
-    let message = result.unwrap_err();
-    assert_eq!(message.downcast_ref::<&str>(), Some(&"the kept keys are another's"));
-}

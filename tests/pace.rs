@@ -1,6 +1,6 @@
 //! Threshold and factor, from confidences made by hand.
-use dllm_rt::denoise::{Canvas, Fault, ModelFacts, Pace, Schedule, Settings};
-use dllm_rt::sample::{Algorithm, Choice, Kind};
+use dllm_rt::denoise::{Canvas, Fault, ModelFacts, Pace, Preset, Schedule, Settings};
+use dllm_rt::sample::{self, Algorithm, Choice, Kind};
 
 const MASK: u32 = 9;
 const END: u32 = 7;
@@ -96,6 +96,17 @@ fn a_block_of_nothing_but_ends_is_refused_once() {
         assert!(!canvas.is_done());
         assert_eq!(commit(&mut canvas, &[(0.95, 3), (0.2, END), (0.2, END)]), [2]);
         assert!(canvas.is_done() && canvas.has_stopped_early());
+    }
+
+    // A hole may be the best one, and the first generated position still is not.
+    for confidences in [[0.99; 3], [0.91, 0.999, 0.91]] {
+        let settings = Settings { gen_length: 2, block_length: Some(2), ..threshold(0.9) };
+        let mut canvas = canvas_on(Kind::Llada, &[1, MASK, 2], &settings);
+        let flood = confidences.map(|confidence| (confidence, END));
+        assert_eq!(commit(&mut canvas, &flood), [4]);
+        let one = Settings { gen_length: 1, ..settings };
+        let mut canvas = canvas_on(Kind::Llada, &[1, MASK, 2], &one);
+        assert_eq!(commit(&mut canvas, &flood[..2]), [1]);
     }
 
     // With one other token, or with one position, it is no flood.
@@ -227,4 +238,33 @@ fn what_makes_no_sense_is_refused() {
     assert_eq!(refused(Kind::Llada, random), Fault::PaceByChance { other: "random" });
     let drawn = Settings { alg_temp: Some(0.5), ..threshold(0.9) };
     assert_eq!(refused(Kind::Dream, drawn), Fault::PaceByChance { other: "alg-temp" });
+}
+
+/// A preset asks Dream for as much certainty as it asks LLaDA for, on rows of logits.
+#[test]
+fn presets_commit_at_the_same_probabilities() {
+    let kernels = dllm_cpu::Kernels::best().unwrap();
+    for kind in [Kind::Llada, Kind::Dream] {
+        for temperature in [None, Some(0.2), Some(0.0)] {
+            for (preset, enough, too_little) in
+                [(Preset::Balanced, 0.92_f32, 0.88), (Preset::Fast, 0.82, 0.78)]
+            {
+                let settings = preset.settings(kind, temperature);
+                let mut canvas = canvas_on(kind, &[1, 2], &settings);
+                let threshold = canvas.schedule().threshold().unwrap();
+                canvas.plan_step();
+                let rule = *canvas.rule();
+                let certainty = |probability: f32| {
+                    let mut row = [f32::NEG_INFINITY; 10];
+                    (row[3], row[4]) = (probability.ln(), (1.0 - probability).ln());
+                    let (scratch, row) = (&mut [0; 10], &mut row[..]);
+                    let choice = sample::choose(kernels, &rule, 0, 2, row, None, scratch);
+                    rule.algorithm.certainty(choice.confidence)
+                };
+                let what = format!("{kind} {preset:?} {temperature:?}");
+                assert!(certainty(enough) >= threshold, "{what}: {}", certainty(enough));
+                assert!(certainty(too_little) < threshold, "{what}: {}", certainty(too_little));
+            }
+        }
+    }
 }

@@ -5,9 +5,12 @@ mod models;
 
 use dllm_cpu::Kernels;
 use dllm_rt::denoise::{Cache, Canvas, Pace, Settings};
+use dllm_rt::gguf::Gguf;
+use dllm_rt::model::Architecture;
 use dllm_rt::plan::CANVASES_MAX;
-use dllm_rt::sample::Kind;
-use dllm_rt::{Engine, Limits, Schedule};
+use dllm_rt::sample::Algorithm;
+use dllm_rt::synth::{Recipe, Shape, SyntheticFile};
+use dllm_rt::{Engine, Limits, Options, Schedule};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn load(name: &str, canvases: usize, threads: usize) -> Engine {
@@ -142,6 +145,33 @@ fn neighbours_change_no_bit_on_any_instruction_set() {
     }
 }
 
+/// Where a head is no whole number of cache lines, keys lie row by row.
+#[test]
+fn neighbours_change_no_bit_where_keys_lie_row_by_row() {
+    for architecture in [Architecture::Llada, Architecture::Dream] {
+        let kv_heads = if architecture == Architecture::Dream { 4 } else { 32 };
+        let (layers, width, heads, ff_width) = (2, 256, 32, 256);
+        let (vocab, context) = (2048, 64);
+        let shape = Shape { layers, width, heads, kv_heads, ff_width, vocab, context };
+        let types = "Q4_K_M".parse().unwrap();
+        let mut bytes = Vec::new();
+        let recipe = Recipe { architecture, shape, types, seed: 5 };
+        SyntheticFile::new(recipe).unwrap().write(&mut bytes).unwrap();
+        let file = Gguf::from_bytes(bytes).unwrap();
+        let load = |canvases| {
+            let limits =
+                Limits { logits: true, guidance: true, cache: true, ..Limits::new(60, 40, 2) };
+            let limits = Limits { canvases, ..limits };
+            Engine::load(&file, limits, &Options::default(), &mut |_, _| ()).unwrap()
+        };
+        let mut one = load(1);
+        assert_eq!(one.config().head_width, 8);
+        let settings = models::every_saving(one.kind());
+        let expected = alone(&mut one, &settings);
+        assert!(together(&mut load(3), &settings, 4) == expected, "{architecture:?}");
+    }
+}
+
 /// Tokens in and choices out alone: no rows of logits, the LM head's statistics.
 #[test]
 fn neighbours_change_no_bit_where_statistics_are_kept() {
@@ -230,6 +260,48 @@ fn a_step_of_all_kinds_tells_of_those_that_made_one() {
         let stats = engine.stats();
         assert_eq!((stats.passes, stats.rows_computed, stats.steps()), (3, rows, 2));
     }
+}
+
+/// What is forgotten makes room before anything that is kept does, however old that is.
+#[test]
+fn a_canvas_that_is_forgotten_makes_room() {
+    let mut engine = load(models::LLADA, 2, 1);
+    let base = Settings { gen_length: 16, early_stop: false, ..Settings::default() };
+    let settings = Settings { cache: Cache::Dual, ..base };
+    let mut canvases: Vec<Canvas> = [1, 5, 4].map(|at| canvas(&engine, at, &settings)).into();
+    engine.step(&mut canvases[0]);
+    engine.step(&mut canvases[1]);
+    engine.forget(&canvases[1]);
+    engine.step(&mut canvases[2]);
+    engine.step(&mut canvases[0]);
+    let message = panic_of(|| _ = engine.step(&mut canvases[1]));
+    assert!(message.contains("the kept keys are another's"), "{message}");
+}
+
+/// Where positions commit by chance some steps make no pass; they are steps all the same.
+#[test]
+fn a_step_without_a_pass_keeps_the_keys() {
+    let mut engine = load(models::DREAM, 2, 1);
+    let settings = Settings {
+        gen_length: 6,
+        steps: Some(30),
+        algorithm: Some(Algorithm::Origin),
+        cache: Cache::Dual,
+        early_stop: false,
+        ..Settings::default()
+    };
+    let mut canvas = canvas(&engine, 1, &settings);
+    let (mut passes, mut without) = (0, 0);
+    while !canvas.is_done() {
+        let makes_one = !canvas.plan_step().is_empty();
+        engine.step(&mut canvas);
+        passes += usize::from(makes_one);
+        without += usize::from(!makes_one && passes > 0);
+        // One other after each of its steps, which keeps keys too.
+        let mut other = self::canvas(&engine, 4, &settings);
+        while engine.step(&mut other).committed.is_empty() {}
+    }
+    assert!(passes > 2 && without > 2, "{passes} {without}");
 }
 
 /// Canvases that are given up in the middle of a block leave nothing behind.
@@ -321,18 +393,19 @@ fn keys_outlive_any_number_of_others_that_keep_none() {
 
 #[test]
 fn full_logits_are_computed_one_canvas_after_the_other() {
-    let kind = Kind::Llada;
     let mut engine = load(models::LLADA, 2, 2);
     let settings = Settings { gen_length: 8, early_stop: false, ..Settings::default() };
     let grows = Settings { grow: true, block_length: Some(3), ..settings.clone() };
     let both = [settings, grows];
     let expected = alone(&mut engine, &both);
-    assert_eq!(models::kind(&engine), kind);
     let mut engine =
         models::load_within(models::LLADA, Limits { wanted: 60, ..*engine.limits() }, None);
     engine.set_full_logits(true);
+    engine.reset_stats();
     assert!(together(&mut engine, &both, usize::MAX) == expected);
-    assert!(engine.stats().logit_rows >= engine.stats().rows_computed);
+    let steps: usize = expected.iter().map(Vec::len).sum();
+    let stats = engine.stats();
+    assert_eq!((stats.passes, stats.logit_rows), (steps as u64, stats.rows_computed));
 }
 
 #[test]

@@ -158,7 +158,8 @@ impl<'s> Phase<'s> {
     }
 
     /// As [`Phase::claim`], of those items alone that are to be done: `next` gives the first of
-    /// them from a number on, or any number beyond `items`. All workers pass the same.
+    /// them from a number on; `items` or more where there is none. All workers pass the same:
+    /// where they differ items may be missed, though none is given twice.
     ///
     /// # Panics
     /// As [`Phase::claim`]; where `next` gives a number below its argument.

@@ -10,7 +10,7 @@
 #![cfg(loom)]
 
 use dllm_arena::barrier::{Barrier, Ended, Signal};
-use dllm_arena::{Lock, Options, PhaseAccess, Region, Sealing, Step};
+use dllm_arena::{Item, Lock, Options, Phase, PhaseAccess, Region, Sealing, Step};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
@@ -139,8 +139,34 @@ fn a_member_that_ends_the_barrier_releases_the_others() {
     });
 }
 
+/// How two items are claimed.
+#[derive(Clone, Copy)]
+enum Claiming {
+    /// One after the other.
+    All,
+    /// The first and the third of four, the others being left out.
+    Some,
+}
+
+impl Claiming {
+    fn stride(self) -> usize {
+        match self {
+            Claiming::All => 1,
+            Claiming::Some => 2,
+        }
+    }
+
+    fn next<'p>(self, phase: &'p Phase<'_>) -> Option<Item<'p>> {
+        match self {
+            Claiming::All => phase.claim(2),
+            Claiming::Some => phase.claim_next(4, |at| at.next_multiple_of(2)),
+        }
+    }
+}
+
 /// One value for each item and one that each phase reads.
 struct Watches {
+    claiming: Claiming,
     items: [Watched; 2],
     between: Watched,
 }
@@ -150,29 +176,28 @@ fn run(mut step: Step<'_, u32>, watches: &Watches) {
     while let Some(phase) = step.next_phase() {
         // The leader changed this before the step, and will again after it.
         assert_eq!(watches.between.get(), job);
-        // One way of claiming and the other, of the same items.
-        if job % 2 == 0 {
-            while let Some(item) = phase.claim(2) {
-                watches.items[item.index()].add(1);
-            }
-        } else {
-            while let Some(item) = phase.claim_next(2, |at| at) {
-                watches.items[item.index()].add(1);
-            }
+        while let Some(item) = watches.claiming.next(&phase) {
+            watches.items[item.index() / watches.claiming.stride()].add(1);
         }
     }
 }
 
 /// The whole protocol: begin, next_step, claims that start again with each phase, the leader's
 /// turn between the steps, and its end.
-fn crew_steps(workers: usize, steps: u32, phases: usize, preemptions_max: usize) {
+fn crew_steps(
+    workers: usize,
+    steps: u32,
+    phases: usize,
+    claiming: Claiming,
+    preemptions_max: usize,
+) {
     check(preemptions_max, move || {
         let region = Region::reserve(1, &Options { huge_pages: false, lock: Lock::Off }).unwrap();
         let table = vec![PhaseAccess::default(); phases];
         let sealing = Sealing { phases: table, workers, ..Sealing::default() };
         let (mut leader, others) = region.seal::<u32>(sealing).unwrap();
-        let watches =
-            Arc::new(Watches { items: [Watched::new(), Watched::new()], between: Watched::new() });
+        let items = [Watched::new(), Watched::new()];
+        let watches = Arc::new(Watches { claiming, items, between: Watched::new() });
         let others: Vec<_> = others
             .into_iter()
             .map(|mut worker| {
@@ -201,15 +226,25 @@ fn crew_steps(workers: usize, steps: u32, phases: usize, preemptions_max: usize)
 
 #[test]
 fn a_crew_of_two_runs_two_steps() {
-    crew_steps(2, 2, 1, 2);
+    crew_steps(2, 2, 1, Claiming::All, 2);
 }
 
 #[test]
 fn a_crew_of_two_runs_a_step_of_two_phases() {
-    crew_steps(2, 1, 2, 2);
+    crew_steps(2, 1, 2, Claiming::All, 2);
+}
+
+#[test]
+fn a_crew_of_two_leaves_items_out() {
+    crew_steps(2, 1, 2, Claiming::Some, 2);
 }
 
 #[test]
 fn a_crew_of_three_runs_a_step() {
-    crew_steps(3, 1, 1, 1);
+    crew_steps(3, 1, 1, Claiming::All, 1);
+}
+
+#[test]
+fn a_crew_of_three_leaves_items_out() {
+    crew_steps(3, 1, 1, Claiming::Some, 1);
 }

@@ -67,9 +67,10 @@ impl Answer {
     ) -> Result<Answer, Failure> {
         let (prompt, generated) = canvas.ids().split_at(canvas.prompt_len());
         let end = generated.iter().position(|id| session.is_end(*id));
-        let shown = match generated.is_empty() {
-            true => prompt,
-            false => &generated[..end.unwrap_or(generated.len())],
+        // Stops are looked for in what was generated, not in the user's own text.
+        let (shown, stops) = match generated.is_empty() {
+            true => (prompt, &[][..]),
+            false => (&generated[..end.unwrap_or(generated.len())], stops),
         };
         let mask = session.facts.mask_token;
         let (mut text, mut stop_after) = (String::new(), None);

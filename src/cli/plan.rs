@@ -8,6 +8,7 @@ use crate::cli::source::Source;
 use crate::cli::{End, output, session};
 use argh::FromArgs;
 use dllm_rt::denoise::Settings;
+use dllm_rt::engine::kind_of;
 use dllm_rt::model::Config;
 use dllm_rt::team::cpus;
 use dllm_rt::{Limits, Model, Plan, Schedule};
@@ -78,7 +79,7 @@ pub fn run(command: &PlanCommand) -> Result<End, Failure> {
 
 /// The limits asked for, or those of the generation described.
 fn limits(command: &PlanCommand, config: &Config) -> Result<Limits, Failure> {
-    let kind = session::kind(config.architecture);
+    let kind = kind_of(config.architecture);
     let default = Settings::default();
     let settings = Settings {
         gen_length: command.max_tokens.unwrap_or(default.gen_length),

@@ -5,10 +5,10 @@ use crate::cli::flags::ModelFlags;
 use crate::cli::output::{self, Progress};
 use crate::cli::source::Source;
 use dllm_rt::denoise::ModelFacts;
-use dllm_rt::engine::LoadReport;
+use dllm_rt::engine::{LoadReport, kind_of};
 use dllm_rt::error::Gib;
 use dllm_rt::gguf::Gguf;
-use dllm_rt::model::{Architecture, Config};
+use dllm_rt::model::Config;
 use dllm_rt::repack::{Tensors, Threads};
 use dllm_rt::sample::Kind;
 use dllm_rt::team::cpus;
@@ -66,7 +66,7 @@ impl Session {
 
     /// The loop that the model was trained for.
     pub fn kind(&self) -> Kind {
-        kind(self.config.architecture)
+        kind_of(self.config.architecture)
     }
 
     /// The hash of the model's content, read by several threads.
@@ -78,15 +78,6 @@ impl Session {
     /// Whether the token ends a text or a turn.
     pub fn is_end(&self, id: u32) -> bool {
         self.facts.end_of_text.contains(&id) || self.facts.end_of_turn.contains(&id)
-    }
-}
-
-/// The loop that models of an architecture were trained for; LLaDA's for those that generate
-/// nothing, whose plans alone ask.
-pub fn kind(architecture: Architecture) -> Kind {
-    match architecture {
-        Architecture::Llada | Architecture::Llama => Kind::Llada,
-        Architecture::Dream => Kind::Dream,
     }
 }
 

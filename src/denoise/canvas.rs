@@ -231,10 +231,10 @@ impl Canvas {
         let mut picked = self.pick.among(wanted, choices, &mut self.scratch);
         let mut first = 0;
         if may_flood && is_flood(picked, wanted, choices, &self.ends) {
-            // Not the first position, where an end would be the last word.
-            first = 1;
+            let others = others_than_first_generated(wanted, self.prompt_len);
+            first = others.start;
             let best = Pick::Best { count: 1 };
-            picked = best.among(&wanted[first..], &choices[first..], &mut self.scratch);
+            picked = best.among(&wanted[others.clone()], &choices[others], &mut self.scratch);
         }
         let mut count = 0;
         for &index in picked {
@@ -421,6 +421,13 @@ impl Canvas {
 fn is_flood(picked: &[u32], wanted: &[Wanted], choices: &[Choice], ends: &TokenSet) -> bool {
     let is_end = |index: &u32| ends.contains(choices[*index as usize].token);
     picked.len() > 1 && picked.len() == wanted.len() && picked.iter().all(is_end)
+}
+
+/// Of the candidates of a flood, two at least, those that may commit all the same: not the first
+/// generated position, where an end would be the last word.
+fn others_than_first_generated(wanted: &[Wanted], prompt_len: usize) -> Range<usize> {
+    let holes = wanted.partition_point(|wanted| (wanted.position as usize) < prompt_len);
+    if holes + 1 < wanted.len() { holes + 1..wanted.len() } else { 0..holes }
 }
 
 /// Positions of the canvas, when prompt and model allow one.

@@ -142,31 +142,3 @@ impl fmt::Display for Fault {
 }
 
 impl std::error::Error for Fault {}
-
-/// A setting has no value of this name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownName {
-    setting: &'static str,
-    name: String,
-    known: Vec<&'static str>,
-}
-
-impl UnknownName {
-    /// `name` is none of `known`.
-    pub(super) fn new(
-        setting: &'static str,
-        name: &str,
-        known: impl IntoIterator<Item = &'static str>,
-    ) -> UnknownName {
-        UnknownName { setting, name: name.to_owned(), known: known.into_iter().collect() }
-    }
-}
-
-impl fmt::Display for UnknownName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let UnknownName { setting, name, known } = self;
-        write!(f, "{setting} {name:?} is unknown; there are {}", known.join(", "))
-    }
-}
-
-impl std::error::Error for UnknownName {}

@@ -13,7 +13,7 @@ mod schedule;
 mod shares;
 
 pub use canvas::{Canvas, Committed, ModelFacts, Progress, Wanted};
-pub use fault::{Fault, UnknownName};
+pub use fault::Fault;
 pub use preset::Preset;
 pub use schedule::{
     CANVAS_MAX, CFG_SCALE_MAX, Cache, FACTOR_MAX, Pace, STEPS_MAX, Schedule, Settings,

@@ -1,7 +1,7 @@
 //! Settings under names that a person understands.
 use super::schedule::DREAM_TEMPERATURE;
-use super::{Cache, Pace, Settings, UnknownName};
-use crate::sample::{Algorithm, Kind};
+use super::{Cache, Pace, Settings};
+use crate::sample::{Algorithm, Kind, UnknownName};
 use std::str::FromStr;
 
 /// How much of the plain loop's work to save. The README says what each gives up.
@@ -29,20 +29,26 @@ impl Preset {
         }
     }
 
-    /// The settings for a kind of model. Dream measures certainty after the temperature, so that
-    /// its threshold depends on it; `None` is the kind's default.
+    /// The settings for a kind of model and a temperature; `None` is the kind's default. Dream
+    /// measures certainty after the temperature, so that its threshold depends on it, and after
+    /// top-p, which is therefore off: a token that it keeps alone would be certain.
     pub fn settings(self, kind: Kind, temperature: Option<f64>) -> Settings {
+        let exact = Settings { temperature, ..Settings::default() };
         let sure = |probability| match kind {
-            Kind::Llada => Settings { pace: Pace::Threshold(probability), ..Settings::default() },
+            Kind::Llada => Settings { pace: Pace::Threshold(probability), ..exact.clone() },
             Kind::Dream => {
                 let temperature = temperature.unwrap_or(DREAM_TEMPERATURE);
-                let pace = Pace::Threshold(sharpened(probability, temperature));
-                let algorithm = Some(Algorithm::MaskgitPlus);
-                Settings { pace, algorithm, ..Settings::default() }
+                Settings {
+                    pace: Pace::Threshold(sharpened(probability, temperature)),
+                    algorithm: Some(Algorithm::MaskgitPlus),
+                    temperature: Some(temperature),
+                    top_p: Some(1.0),
+                    ..Settings::default()
+                }
             }
         };
         match self {
-            Preset::Exact => Settings::default(),
+            Preset::Exact => exact,
             Preset::Balanced => sure(0.9),
             Preset::Fast => {
                 let (cache, refresh) = (Cache::Dual, Some(4));
@@ -76,8 +82,8 @@ mod tests {
     use crate::denoise::Schedule;
 
     fn threshold(preset: Preset, kind: Kind, temperature: Option<f64>) -> f64 {
-        let settings = Settings { temperature, ..preset.settings(kind, temperature) };
-        let schedule = Schedule::new(kind, &settings).unwrap();
+        let schedule = Schedule::new(kind, &preset.settings(kind, temperature)).unwrap();
+        assert_eq!(temperature.unwrap_or(schedule.temperature()), schedule.temperature());
         assert_eq!(schedule.algorithm() == Algorithm::MaskgitPlus, kind == Kind::Dream);
         schedule.threshold().unwrap()
     }

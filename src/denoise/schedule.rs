@@ -1,7 +1,7 @@
 //! A request's settings: as given, and as checked and completed for a kind of model.
-use super::fault::{Fault, UnknownName};
+use super::fault::Fault;
 use super::shares::Blocks;
-use crate::sample::{Algorithm, Kind, Rule, TokenSet};
+use crate::sample::{Algorithm, Kind, Rule, TokenSet, UnknownName};
 
 /// Longest canvas: eight times the longest context of any model known to load (131,072), and small
 /// enough that counts of positions are exact in `f32`, which the times of Dream's loop need.

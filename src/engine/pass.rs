@@ -87,8 +87,8 @@ impl Engine {
     /// # Panics
     /// For a canvas that [`Engine::canvas`] of this engine would not have given: longer, with more
     /// wanted rows or other tokens than were planned for, or with a cache that was not. For one
-    /// whose next pass is not whole, where the engine has computed as many others as it may hold
-    /// since the canvas's last step.
+    /// whose next pass is not whole, after [`Engine::forget`], or where the engine has computed as
+    /// many others as it may hold, each [`Engine::logits`] being one, since the canvas's last step.
     pub fn step<'c>(&mut self, canvas: &'c mut Canvas) -> Progress<'c> {
         let start = Instant::now();
         let _env = FloatEnv::enter();
@@ -182,11 +182,12 @@ impl Engine {
         // A canvas may grow when its step is planned.
         let rows = canvas.rows();
         self.must_fit(canvas);
+        let (serial, keys) = (canvas.serial(), canvas.ids().len());
+        let kept = self.lanes.kept_of(serial);
+        kept.into_iter().for_each(|lane| self.lanes.touch(lane));
         if canvas.plan_step().is_empty() {
             return;
         }
-        let (serial, keys) = (canvas.serial(), canvas.ids().len());
-        let kept = self.lanes.kept_of(serial);
         assert!(rows.len() == keys || kept.is_some(), "the kept keys are another's");
         let lane = kept.unwrap_or_else(|| self.lanes.oldest());
         self.lanes.assign(lane, Some(serial));

@@ -12,7 +12,7 @@ pub mod rng;
 mod rule;
 pub mod stats;
 
-pub use rule::{ALGORITHMS, Algorithm, Kind, Rule, TOKEN_SET_MAX, TokenSet, UnknownAlgorithm};
+pub use rule::{ALGORITHMS, Algorithm, Kind, Rule, TOKEN_SET_MAX, TokenSet, UnknownName};
 
 use dllm_cpu::Kernels;
 use dllm_cpu::ops::GROUP_LOGITS;

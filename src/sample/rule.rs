@@ -107,28 +107,40 @@ impl fmt::Display for Algorithm {
     }
 }
 
-/// No algorithm has this name.
+/// A setting has no value of this name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownAlgorithm(String);
+pub struct UnknownName {
+    setting: &'static str,
+    name: String,
+    known: Vec<&'static str>,
+}
 
-impl fmt::Display for UnknownAlgorithm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "algorithm {:?} is unknown; there are", self.0)?;
-        for (i, algorithm) in ALGORITHMS.iter().enumerate() {
-            write!(f, "{} {algorithm}", if i == 0 { "" } else { "," })?;
-        }
-        Ok(())
+impl UnknownName {
+    /// `name` is none of `known`.
+    pub(crate) fn new(
+        setting: &'static str,
+        name: &str,
+        known: impl IntoIterator<Item = &'static str>,
+    ) -> UnknownName {
+        UnknownName { setting, name: name.to_owned(), known: known.into_iter().collect() }
     }
 }
 
-impl std::error::Error for UnknownAlgorithm {}
+impl fmt::Display for UnknownName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let UnknownName { setting, name, known } = self;
+        write!(f, "{setting} {name:?} is unknown; there are {}", known.join(", "))
+    }
+}
+
+impl std::error::Error for UnknownName {}
 
 impl FromStr for Algorithm {
-    type Err = UnknownAlgorithm;
+    type Err = UnknownName;
 
-    fn from_str(name: &str) -> Result<Self, UnknownAlgorithm> {
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
         let found = ALGORITHMS.into_iter().find(|a| a.name() == name);
-        found.ok_or_else(|| UnknownAlgorithm(name.to_owned()))
+        found.ok_or_else(|| UnknownName::new("algorithm", name, ALGORITHMS.map(Algorithm::name)))
     }
 }
 

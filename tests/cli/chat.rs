@@ -34,7 +34,8 @@ fn a_turn_keeps_nothing_of_the_keys_of_the_one_before() {
         let without = chat(name, turns, args);
         let exact = chat(name, turns, &format!("{args} --cache dual --refresh 1"));
         assert_eq!((exact.status, &exact.out), (0, &without.out), "{name}: {}", exact.err);
-        let fast = "--preset fast --max-tokens 24";
+        // Certain of nothing, so that blocks take several steps with kept keys.
+        let fast = "--preset fast --threshold 1 --max-tokens 24 --block-length 8";
         let twice = chat(name, "mother\n/clear\nmother\n", fast);
         let once = chat(name, "mother\n", fast);
         assert_eq!(twice.text(), once.text().repeat(2), "{name}: {}", twice.err);

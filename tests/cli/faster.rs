@@ -98,9 +98,11 @@ fn a_deadline_keeps_what_was_committed_until_then() {
     let args = "--every 30 --canvases 2 --preset fast --threshold 1 --deadline-ms 1 --json";
     let json = run(["eval"].into_iter().chain(args.split_whitespace())).json();
     assert_eq!((number(&json, "canvases"), number(&json, "deadline_ms")), (2, 1));
+    let all = run(["eval", "--every", "30", "--preset", "fast", "--json"]).json();
+    assert_eq!(json["items"], all["items"]);
 }
 
-/// What is left of a stop is as it would be in the end.
+/// A stop left of every mask cuts the text where it would be cut in the end.
 #[test]
 fn a_text_that_has_come_to_its_stop_was_not_cut() {
     let args = "--threshold 1 --early-stop false --steps 40";
@@ -129,6 +131,10 @@ fn empty_positions_are_told_of() {
     assert!(stopped.err.contains("there were no more steps"), "{}", stopped.err);
     let (prompt, args) = ("[[1]]", "--holes --no-chat --max-tokens 1 --preset fast --steps 1");
     assert_eq!(of(prompt, args).0, "steps");
+    // Stops are for what is generated: there are none in the user's own text.
+    let whole = of("Say [[2]].", "--holes --no-chat --max-tokens 0 --stop Say");
+    assert_eq!(whole, of("Say [[2]].", "--holes --no-chat --max-tokens 0"));
+    assert!(whole.1.as_str().unwrap().starts_with("Say"), "{whole:?}");
     let long = "--holes --no-chat --max-tokens 32 --threshold 1 --steps 40";
     assert_eq!(of("[[40]]", long).0, "steps");
 }

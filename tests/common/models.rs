@@ -3,7 +3,6 @@
 
 use dllm_rt::denoise::{Cache, ModelFacts, Pace, Settings};
 use dllm_rt::gguf::{self, Gguf};
-use dllm_rt::model::Architecture;
 use dllm_rt::sample::{Algorithm, Kind};
 use dllm_rt::{Engine, Limits, Options, Schedule};
 use std::path::Path;
@@ -39,10 +38,7 @@ pub fn load_within(name: &str, limits: Limits, isa: Option<&str>) -> Engine {
 }
 
 pub fn kind(engine: &Engine) -> Kind {
-    match engine.config().architecture {
-        Architecture::Llada | Architecture::Llama => Kind::Llada,
-        Architecture::Dream => Kind::Dream,
-    }
+    engine.kind()
 }
 
 pub fn facts(engine: &Engine) -> ModelFacts {

@@ -42,7 +42,7 @@ generation_command! {
         #[argh(option, arg_name = "n")]
         max_tokens: Option<u32>,
         /// answer so many tasks at a time, at most 16, in passes that they share (default: 1); no
-        /// answer changes
+        /// answer changes, but one that a deadline cuts has shared its time with others
         #[argh(option, arg_name = "n")]
         canvases: Option<usize>,
         /// denoising steps for --max-tokens positions (default: as many); several numbers,

@@ -189,42 +189,34 @@ impl Savings {
 
     fn preset(&self, case: &Case) -> String {
         let row = self.row(case);
-        let speed = [0, 1].map(|at| median(&row.times[at].tokens_per_s));
-        let gain = [0, 1].map(|at| self.gain(case, at));
-        let short = [0, 1].map(|at| median(&row.times[at].short_ms));
+        let gains: [f64; THREADS.len()] = std::array::from_fn(|at| self.gain(case, at));
         format!(
-            "{} | {:.1} | {:.0} | {} | {:.0}, {:.0} | {:.1}, {:.1} | {:.1}, {:.1} ms",
+            "{} | {:.1} | {:.0} | {} | {} | {} | {} ms",
             row.right,
             row.passes_per_answer,
             row.rows_per_answer,
             row.other_than_plain,
-            speed[0],
-            speed[1],
-            gain[0],
-            gain[1],
-            short[0],
-            short[1]
+            list(row.times.each_ref().map(|times| median(&times.tokens_per_s)), 0),
+            list(gains, 1),
+            list(row.times.each_ref().map(|times| median(&times.short_ms)), 1)
         )
     }
 
     fn line(&self, row: &Row) -> String {
         let Case { pace, cache, refresh } = &row.case;
         let refresh = match (cache.as_str(), refresh) {
-            ("none", _) => "step".to_owned(),
-            (_, Some(1)) => "step".to_owned(),
+            ("none", _) | (_, Some(1)) => "step".to_owned(),
             (_, Some(steps)) => format!("{steps} steps"),
             (_, None) => "block".to_owned(),
         };
-        let speed = [0, 1].map(|at| median(&row.times[at].tokens_per_s));
         format!(
-            "| {pace} | {cache} | {refresh} | {} | {:.1} | {:.0} | {} | {} | {:.0}, {:.0} |",
+            "| {pace} | {cache} | {refresh} | {} | {:.1} | {:.0} | {} | {} | {} |",
             row.right,
             row.passes_per_answer,
             row.rows_per_answer,
             row.other_than_plain,
             row.other_than_uncached.map_or(String::new(), |count| count.to_string()),
-            speed[0],
-            speed[1]
+            list(row.times.each_ref().map(|times| median(&times.tokens_per_s)), 0)
         )
     }
 
@@ -252,6 +244,11 @@ impl Savings {
     pub fn within(&self, readme: &str) -> io::Result<String> {
         crate::between(readme, (BEGIN, END), &self.block())
     }
+}
+
+/// A value a thread count.
+fn list(values: [f64; THREADS.len()], digits: usize) -> String {
+    values.map(|value| format!("{value:.digits$}")).join(", ")
 }
 
 /// The median, the lower one of two.

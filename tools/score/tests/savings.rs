@@ -1,6 +1,6 @@
 //! What saves work, as it was recorded, and what was promised of it.
 
-use dllm_rt::denoise::{Pace, Preset, Settings};
+use dllm_rt::denoise::{Cache, Pace, Preset, Settings};
 use dllm_rt::repack::{Tensors, Threads};
 use dllm_rt::sample::Kind;
 use score::savings::{Case, Row, Savings, THREADS};
@@ -40,14 +40,20 @@ fn the_record_is_of_the_model_that_is_built_in() {
     assert_eq!(savings().model_hash, Tensors::new(&gguf).hash(&threads, &mut |_| ()));
 }
 
-/// The presets are these settings.
+/// Otherwise the rows are of presets as they once were.
 #[test]
 fn the_presets_are_the_recorded_ones() {
-    let balanced = Preset::Balanced.settings(Kind::Llada, None);
-    assert_eq!(Case::balanced(), Case { pace: "threshold 0.9".into(), ..Case::plain() });
-    assert_eq!(balanced, Settings { pace: Pace::Threshold(0.9), ..Settings::default() });
-    let (fast, case) = (Preset::Fast.settings(Kind::Llada, None), Case::fast());
-    assert_eq!((case.cache.as_str(), case.refresh), (fast.cache.name(), fast.refresh));
+    let balanced = Settings { pace: Pace::Threshold(0.9), ..Settings::default() };
+    assert_eq!(Preset::Balanced.settings(Kind::Llada, None), balanced);
+    assert_eq!(Case::balanced().flags().join(" "), "--threshold 0.9 --cache none");
+    let fast = Settings {
+        pace: Pace::Threshold(0.8),
+        cache: Cache::Dual,
+        refresh: Some(4),
+        grow: true,
+        ..Settings::default()
+    };
+    assert_eq!(Preset::Fast.settings(Kind::Llada, None), fast);
 }
 
 #[test]

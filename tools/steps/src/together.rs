@@ -4,8 +4,6 @@
 use crate::figures::median;
 use argh::FromArgs;
 use dllm_rt::denoise::{Cache, Canvas, ModelFacts, Pace, Settings};
-use dllm_rt::model::Architecture;
-use dllm_rt::sample::Kind;
 use dllm_rt::{Engine, Limits, Options, Schedule, gguf};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -32,8 +30,8 @@ pub struct Together {
     /// worker threads (default: 2)
     #[argh(option, default = "2")]
     threads: usize,
-    /// turns (default: 15)
-    #[argh(option, default = "15")]
+    /// turns (default: 7)
+    #[argh(option, default = "7")]
     reps: usize,
     /// file to write the figures to
     #[argh(option)]
@@ -145,10 +143,6 @@ fn turn(engine: &mut Engine) -> Result<Turn, String> {
 
 /// A prompt of any tokens and one block, of which every step commits a position.
 fn canvas(engine: &Engine, seed: u32) -> Result<Canvas, String> {
-    let kind = match engine.config().architecture {
-        Architecture::Dream => Kind::Dream,
-        Architecture::Llada | Architecture::Llama => Kind::Llada,
-    };
     let settings = Settings {
         gen_length: BLOCK,
         pace: Pace::Threshold(1.0),
@@ -156,7 +150,7 @@ fn canvas(engine: &Engine, seed: u32) -> Result<Canvas, String> {
         early_stop: false,
         ..Settings::default()
     };
-    let schedule = Schedule::new(kind, &settings).map_err(|fault| fault.to_string())?;
+    let schedule = Schedule::new(engine.kind(), &settings).map_err(|fault| fault.to_string())?;
     let vocab = engine.config().vocab as u32;
     let facts = ModelFacts {
         mask_token: vocab - 1,
