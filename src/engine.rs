@@ -114,7 +114,7 @@ impl Engine {
             counting: false,
             canary: false,
             full_logits: false,
-            lanes: Lanes::new(plan.limits.canvases, plan.lane_rows),
+            lanes: Lanes::new(plan.limits.canvases, plan.row_capacity),
         })
     }
 

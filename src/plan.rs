@@ -96,9 +96,7 @@ impl std::error::Error for Fault {}
 pub struct Plan {
     /// The limits it was made for, `wanted` clamped to `rows`, `logits` where guidance implies it.
     pub limits: Limits,
-    /// Rows that a canvas takes of keys and values: `limits.rows` rounded up.
-    pub lane_rows: usize,
-    /// Row capacity of the buffers: those of all canvases.
+    /// Row capacity of the buffers: for each canvas `limits.rows` rounded up.
     pub row_capacity: usize,
     /// Read-only contents of the arena, in order of offset.
     pub weights: Vec<WeightPlan>,
@@ -121,8 +119,7 @@ impl Plan {
     /// [`Fault`] when a limit is out of range or sizes overflow.
     pub fn new(model: &Model, limits: Limits) -> Result<Plan, Fault> {
         let limits = checked(limits)?;
-        let lane_rows = limits.rows.next_multiple_of(ROW_ALIGN);
-        let row_capacity = limits.canvases * lane_rows;
+        let row_capacity = limits.canvases * limits.rows.next_multiple_of(ROW_ALIGN);
         let weights = weights::plan(model, limits.rows).ok_or(Fault::TooLarge)?;
         let mut buffers = buffers::Builder::new(model, limits, row_capacity);
         let ops = operators::plan(model, &weights, &mut buffers);
@@ -131,7 +128,6 @@ impl Plan {
         let total_bytes = weights.bytes.checked_add(work_bytes).ok_or(Fault::TooLarge)?;
         Ok(Plan {
             limits,
-            lane_rows,
             row_capacity,
             fixed_bytes: weights.bytes,
             weights: weights.entries,

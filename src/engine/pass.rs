@@ -124,19 +124,17 @@ impl Engine {
         let _env = FloatEnv::enter();
         // Before any of the others takes its lane.
         for canvas in canvases.iter_mut() {
-            let kept = self.lanes.kept_of(canvas.borrow_mut().serial());
-            kept.into_iter().for_each(|lane| self.lanes.touch(lane));
+            self.lanes.touch(canvas.borrow_mut().serial());
         }
-        let going = |canvas: &Canvas| !canvas.is_done();
         let full_logits = self.full_logits;
-        let shares = |canvas: &Canvas| canvas.rule().cfg_scale <= 0.0 && !full_logits;
+        let is_single = |canvas: &Canvas| canvas.rule().cfg_scale > 0.0 || full_logits;
+        let sharing = |canvas: &Canvas| !canvas.is_done() && !is_single(canvas);
         for (index, canvas) in canvases.iter_mut().enumerate() {
             let canvas = canvas.borrow_mut();
-            if going(canvas) && !shares(canvas) {
+            if !canvas.is_done() && is_single(canvas) {
                 after(index, self.step(canvas));
             }
         }
-        let sharing = |canvas: &Canvas| going(canvas) && shares(canvas);
         let start = Instant::now();
         let mut segments = Segments::default();
         for canvas in canvases.iter_mut() {
@@ -183,14 +181,12 @@ impl Engine {
         let rows = canvas.rows();
         self.must_fit(canvas);
         let (serial, keys) = (canvas.serial(), canvas.ids().len());
-        let kept = self.lanes.kept_of(serial);
-        kept.into_iter().for_each(|lane| self.lanes.touch(lane));
+        let kept = self.lanes.touch(serial);
         if canvas.plan_step().is_empty() {
             return;
         }
         assert!(rows.len() == keys || kept.is_some(), "the kept keys are another's");
-        let lane = kept.unwrap_or_else(|| self.lanes.oldest());
-        self.lanes.assign(lane, Some(serial));
+        let key_row = kept.unwrap_or_else(|| self.lanes.take(Some(serial)));
         let (row, wanted_row) = (segments.rows(), segments.wanted());
         self.place_ids(row, &canvas.ids()[rows.clone()]);
         // Rows of a pass fit a u32, as those of all canvases that are planned for do.
@@ -202,7 +198,7 @@ impl Engine {
             rows: rows.len(),
             first: rows.start,
             keys,
-            key_row: self.lanes.first_row(lane),
+            key_row,
             wanted,
             sampling,
             ..Segment::default()
@@ -242,9 +238,7 @@ impl Engine {
         self.place_ids(0, ids);
         let slot = leader(&mut self.leader).slot_mut::<u32>(self.ports.wanted);
         slot[..wanted].copy_from_slice(rows);
-        let lane = self.lanes.oldest();
-        self.lanes.assign(lane, None);
-        let (count, key_row) = (ids.len(), self.lanes.first_row(lane));
+        let (count, key_row) = (ids.len(), self.lanes.take(None));
         let mut segments = Segments::default();
         let segment = Segment { rows: count, keys: count, key_row, wanted, ..Segment::default() };
         segments.push(segment);
