@@ -73,20 +73,19 @@ impl Answer {
             false => (&generated[..end.unwrap_or(generated.len())], stops),
         };
         let mask = session.facts.mask_token;
-        let (mut text, mut stop_after) = (String::new(), None);
+        let (mut text, mut masks, mut has_ended) = (String::new(), 0, end.is_some());
         // What masks keep apart is not one text, in which a stop might be found.
-        for (masks, run) in shown.split(|id| *id == mask).enumerate() {
+        for (before, run) in shown.split(|id| *id == mask).enumerate() {
+            masks = before;
             let part = self::text(session, run)?;
             let stop = stops.iter().filter_map(|stop| part.find(stop)).min();
             text.push_str(&part[..stop.unwrap_or(part.len())]);
             if stop.is_some() {
-                stop_after = Some(masks);
+                has_ended = true;
                 break;
             }
         }
-        let has_ended = stop_after.is_some() || end.is_some();
-        let is_filled = stop_after.unwrap_or(0) == 0 && !prompt.contains(&mask);
-        let is_whole = has_ended && is_filled && (stop_after.is_some() || !shown.contains(&mask));
+        let is_whole = has_ended && masks == 0 && !prompt.contains(&mask);
         let finish = match cut {
             Some(Cut::Interrupt) => Finish::Interrupt,
             _ if is_whole => Finish::Stop,
