@@ -1,5 +1,6 @@
 //! Runs `dllm-rt eval` with every way to save work.
 
+use score::Score;
 use score::savings::{Case, FILE, Row, SHORT_TOKENS, Savings, THREADS, Times};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -24,9 +25,8 @@ struct Printed {
 
 #[derive(Deserialize)]
 struct Counts {
-    items: u64,
-    right: u64,
-    forward_passes_per_answer: f64,
+    #[serde(flatten)]
+    score: Score,
     rows_per_answer: f64,
     tokens_per_forward_pass: f64,
     tokens_per_s: f64,
@@ -52,9 +52,9 @@ pub fn collect(program: &Path, folder: &Path) -> io::Result<()> {
     for (case, printed) in cases.iter().zip(&scored) {
         rows.push(Row {
             case: case.clone(),
-            items: printed.all.items,
-            right: printed.all.right,
-            passes_per_answer: printed.all.forward_passes_per_answer,
+            items: printed.all.score.items,
+            right: printed.all.score.right,
+            passes_per_answer: printed.all.score.forward_passes_per_answer,
             rows_per_answer: printed.all.rows_per_answer,
             other_than_plain: others(printed, &scored[0])?,
             other_than_uncached: find(case.uncached()).map(|of| others(printed, of)).transpose()?,
@@ -105,7 +105,7 @@ fn others(own: &Printed, other: &Printed) -> io::Result<u64> {
 /// Families whose answers are short.
 fn short_families(plain: &Printed) -> Vec<String> {
     let is_short = |counts: &Counts| {
-        counts.tokens_per_forward_pass * counts.forward_passes_per_answer < SHORT_TOKENS
+        counts.tokens_per_forward_pass * counts.score.forward_passes_per_answer < SHORT_TOKENS
     };
     let short = plain.per_family.iter().filter(|(_, counts)| is_short(counts));
     short.map(|(name, _)| name.clone()).collect()
@@ -115,6 +115,6 @@ fn add(times: &mut Times, printed: &Printed, short: &[String]) {
     times.tokens_per_s.push(printed.all.tokens_per_s);
     let counts = || short.iter().filter_map(|name| printed.per_family.get(name));
     let seconds: f64 = counts().map(|counts| counts.generate_s).sum();
-    let items: u64 = counts().map(|counts| counts.items).sum();
+    let items: u64 = counts().map(|counts| counts.score.items).sum();
     times.short_ms.push(1e3 * seconds / items as f64);
 }
