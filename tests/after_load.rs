@@ -9,7 +9,7 @@ use std::fs::{self, File};
 /// The canvas after every step of a few samplers.
 fn canvases(engine: &mut Engine) -> Vec<Vec<u32>> {
     let mut all = Vec::new();
-    for settings in models::every_sampler(models::kind(engine)).iter().take(3) {
+    for settings in models::every_sampler(engine.kind()).iter().take(3) {
         models::run(engine, settings, |_, ids| all.push(ids.to_vec()));
     }
     all

@@ -23,7 +23,7 @@ fn logit_bits(engine: &mut Engine) -> Vec<u32> {
 /// Every canvas of every step of every sampler.
 fn canvases(engine: &mut Engine) -> Vec<Vec<u32>> {
     let mut all = Vec::new();
-    for settings in models::every_sampler(models::kind(engine)) {
+    for settings in models::every_sampler(engine.kind()) {
         models::run(engine, &settings, |_, ids| all.push(ids.to_vec()));
     }
     all
@@ -32,7 +32,7 @@ fn canvases(engine: &mut Engine) -> Vec<Vec<u32>> {
 /// The same with every way to save work.
 fn saved_canvases(engine: &mut Engine) -> Vec<Vec<u32>> {
     let mut all = Vec::new();
-    for settings in models::every_saving(models::kind(engine)) {
+    for settings in models::every_saving(engine.kind()) {
         models::run(engine, &settings, |_, ids| all.push(ids.to_vec()));
     }
     all
@@ -82,7 +82,7 @@ fn any_instruction_set() {
 /// The last canvas of every sampler in a few steps: scalar code takes its time.
 fn short_canvases(engine: &mut Engine) -> Vec<Vec<u32>> {
     let mut all = Vec::new();
-    for settings in models::every_setting(models::kind(engine)) {
+    for settings in models::every_setting(engine.kind()) {
         let settings = Settings { gen_length: 4, steps: Some(2), ..settings };
         let mut last = Vec::new();
         models::run(engine, &settings, |_, ids| last = ids.to_vec());

@@ -26,7 +26,7 @@ fn a_guided_step_is_two_passes_put_together() {
         {
             let base = Settings { grow, early_stop: false, ..base.clone() };
             let settings = Settings { cfg_scale, temperature: Some(temperature), ..base };
-            let schedule = Schedule::new(models::kind(&engine), &settings).unwrap();
+            let schedule = Schedule::new(engine.kind(), &settings).unwrap();
             let (prompt, facts) = (models::prompt(), models::facts(&engine));
             let mut canvas = engine.canvas(&prompt, &schedule, &facts).unwrap();
             let mut by_hand = Canvas::new(&prompt, &schedule, &facts).unwrap();

@@ -33,7 +33,7 @@ fn main() {
             if !dllm_arena::lock_process() {
                 println!("no_alloc: memory is not locked; a page may be reclaimed and fault");
             }
-            let kind = models::kind(&engine);
+            let kind = engine.kind();
             for settings in models::every_setting(kind) {
                 check(&mut engine, name, threads, &settings);
             }
@@ -51,7 +51,7 @@ fn check(engine: &mut Engine, name: &str, threads: usize, settings: &Settings) {
 
 /// Every three settings that follow each other, in passes that they share.
 fn check_together(engine: &mut Engine, name: &str, threads: usize) {
-    for settings in models::every_setting(models::kind(engine)).chunks(3) {
+    for settings in models::every_setting(engine.kind()).chunks(3) {
         let what = format!("{name}, {threads} threads, together {settings:?}");
         check_steps(engine, &what, |engine| steps_together(engine, settings));
     }
@@ -74,7 +74,7 @@ fn check_steps(engine: &mut Engine, what: &str, steps: impl Fn(&mut Engine) -> (
 fn steps_together(engine: &mut Engine, settings: &[Settings]) -> (Counts, Usage) {
     let (prompt, facts) = (models::prompt(), models::facts(engine));
     let new = |engine: &Engine, settings: &Settings| {
-        let schedule = Schedule::new(models::kind(engine), settings).unwrap();
+        let schedule = Schedule::new(engine.kind(), settings).unwrap();
         engine.canvas(&prompt, &schedule, &facts).unwrap()
     };
     let mut canvases: Vec<_> = settings.iter().map(|settings| new(engine, settings)).collect();
@@ -115,7 +115,7 @@ impl Done {
 
 /// Runs [`STEPS`] steps, over as many requests as that takes; what the calling thread did in them.
 fn steps(engine: &mut Engine, settings: &Settings) -> (Counts, Usage) {
-    let schedule = Schedule::new(models::kind(engine), settings).unwrap();
+    let schedule = Schedule::new(engine.kind(), settings).unwrap();
     let (prompt, facts) = (models::prompt(), models::facts(engine));
     let new = |engine: &Engine| engine.canvas(&prompt, &schedule, &facts).unwrap();
     let mut done = Done::default();
@@ -135,7 +135,7 @@ fn steps(engine: &mut Engine, settings: &Settings) -> (Counts, Usage) {
 fn canary(engine: &mut Engine, threads: usize) {
     engine.reset_stats();
     engine.set_canary(true);
-    steps(engine, &models::every_sampler(models::kind(engine))[0]);
+    steps(engine, &models::every_sampler(engine.kind())[0]);
     engine.set_canary(false);
     let passes = engine.stats().passes;
     let Counters { allocations, frees, .. } = engine.counters();

@@ -37,7 +37,7 @@ fn prompt(index: usize) -> Vec<u32> {
 }
 
 fn canvas(engine: &Engine, index: usize, settings: &Settings) -> Canvas {
-    let schedule = Schedule::new(models::kind(engine), settings).unwrap();
+    let schedule = Schedule::new(engine.kind(), settings).unwrap();
     engine.canvas(&prompt(index), &schedule, &models::facts(engine)).unwrap()
 }
 
@@ -112,7 +112,7 @@ fn together(engine: &mut Engine, settings: &[Settings], pause: usize) -> Vec<Tra
 fn neighbours_change_no_bit() {
     for name in models::ALL {
         let mut one = load(name, 1, 2);
-        let settings = models::every_setting(models::kind(&one));
+        let settings = models::every_setting(one.kind());
         let expected = alone(&mut one, &settings);
         assert!(expected.iter().all(|trace| !trace.is_empty()));
         for (canvases, threads, pause) in [(2, 1, usize::MAX), (3, 2, 4), (5, 3, 3), (16, 2, 7)] {
@@ -132,7 +132,7 @@ fn neighbours_change_no_bit() {
 #[test]
 fn neighbours_change_no_bit_on_any_instruction_set() {
     for name in models::ALL {
-        let kind = models::kind(&load(name, 1, 2));
+        let kind = load(name, 1, 2).kind();
         let short = |settings: Settings| Settings { gen_length: 3, steps: Some(2), ..settings };
         let settings: Vec<Settings> =
             models::every_setting(kind).into_iter().step_by(3).map(short).collect();
@@ -179,10 +179,10 @@ fn neighbours_change_no_bit_where_statistics_are_kept() {
         let limits = Limits { cache: true, ..Limits::new(60, 40, 2) };
         let mut one = models::load_within(name, limits, None);
         let greedy = |s: &Settings| {
-            let schedule = Schedule::new(models::kind(&one), s).unwrap();
+            let schedule = Schedule::new(one.kind(), s).unwrap();
             !schedule.needs_logits()
         };
-        let mut settings = models::every_setting(models::kind(&one));
+        let mut settings = models::every_setting(one.kind());
         settings.iter_mut().for_each(|settings| settings.temperature = Some(0.0));
         settings.retain(greedy);
         assert!(settings.len() > 10);

@@ -37,10 +37,6 @@ pub fn load_within(name: &str, limits: Limits, isa: Option<&str>) -> Engine {
     Engine::load(&open(name), limits, &options, &mut |_, _| ()).unwrap()
 }
 
-pub fn kind(engine: &Engine) -> Kind {
-    engine.kind()
-}
-
 pub fn facts(engine: &Engine) -> ModelFacts {
     ModelFacts {
         mask_token: MASK,
@@ -116,7 +112,7 @@ pub fn every_sampler(kind: Kind) -> Vec<Settings> {
 
 /// Runs a request to its end; `after` sees the canvas after each step.
 pub fn run(engine: &mut Engine, settings: &Settings, mut after: impl FnMut(&Engine, &[u32])) {
-    let schedule = Schedule::new(kind(engine), settings).unwrap();
+    let schedule = Schedule::new(engine.kind(), settings).unwrap();
     let mut canvas = engine.canvas(&prompt(), &schedule, &facts(engine)).unwrap();
     while !canvas.is_done() {
         engine.step(&mut canvas);
