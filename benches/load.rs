@@ -2,14 +2,18 @@
 //!
 //! `cargo bench --bench load`; the file has two layers of LLaDA-8B's sizes and random weights.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
 mod common;
 
 use common::say_hash;
 use criterion::{Criterion, Throughput};
 use dllm_arena::{MappedFile, Options, Region, Span};
+use dllm_rt::backend::cpu::{Plan, load};
 use dllm_rt::model::Architecture;
+use dllm_rt::model::Network;
 use dllm_rt::synth::{Recipe, Shape, SyntheticFile, Types};
-use dllm_rt::{Limits, Lock, Model, Plan, gguf, repack};
+use dllm_rt::{Limits, Lock, gguf};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -37,14 +41,14 @@ impl Drop for Synthetic {
 }
 
 /// Open, plan, reserve, fill.
-fn load(path: &Path, threads: usize) -> (Region, usize) {
+fn load_file(path: &Path, threads: usize) -> (Region, usize) {
     let file = gguf::open(path).unwrap();
-    let model = Model::from_gguf(&file).unwrap();
+    let model = Network::from_gguf(&file).unwrap();
     let limits = Limits { logits: true, ..Limits::new(148, 32, threads) };
     let plan = Plan::new(&model, limits).unwrap();
     let mut region = Region::map(plan.total_bytes, &MEMORY).unwrap();
-    let threads = repack::Threads { count: threads, enter: &|_| () };
-    repack::fill(&file, &model, &plan, &mut region, &threads, &mut |_| ()).unwrap();
+    let threads = load::Threads { count: threads, enter: &|_| () };
+    load::fill(&file, &model, &plan, &mut region, &threads, &mut |_| ()).unwrap();
     (region, plan.fixed_bytes)
 }
 
@@ -67,8 +71,8 @@ fn measure(c: &mut Criterion, small: bool) {
     group.bench_function("copy, 1 thread", |b| b.iter(|| copy(&file.0)));
     for threads in [1, 2] {
         let name = format!("{threads} threads");
-        group.bench_function(&name, |b| b.iter(|| load(&file.0, threads)));
-        let (region, bytes) = load(&file.0, threads);
+        group.bench_function(&name, |b| b.iter(|| load_file(&file.0, threads)));
+        let (region, bytes) = load_file(&file.0, threads);
         say_hash(&name, region.span(Span { offset: 0, bytes }));
     }
 }

@@ -2,13 +2,15 @@
 //!
 //! `cargo bench --bench step`; under `cargo test` it runs once. Prints a hash of the last canvas.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
 mod common;
 
 use common::say_hash;
 use criterion::Criterion;
-use dllm_rt::denoise::{ModelFacts, Settings};
+use dllm_rt::denoise::{RequestParameters, TokenFacts};
 use dllm_rt::sample::Kind;
-use dllm_rt::{Engine, Limits, Options, Schedule, gguf};
+use dllm_rt::{Engine, GenerationParameters, Limits, Options, gguf};
 use std::path::Path;
 
 const MODELS: [(&str, Kind); 2] =
@@ -25,9 +27,13 @@ fn measure(c: &mut Criterion) {
             let load = || Engine::load(&file, limits, &Options::default(), &mut |_, _| ()).unwrap();
             c.bench_function(&format!("load {name} {threads} threads"), |b| b.iter(load));
             let mut engine = load();
-            let settings = Settings { gen_length: 64, early_stop: false, ..Settings::default() };
-            let schedule = Schedule::new(kind, &settings).unwrap();
-            let facts = ModelFacts {
+            let request = RequestParameters {
+                max_tokens: 64,
+                early_stop: false,
+                ..RequestParameters::default()
+            };
+            let parameters = GenerationParameters::new(kind, &request).unwrap();
+            let facts = TokenFacts {
                 mask_token: MASK,
                 vocab_size: engine.config().vocab as u32,
                 shift_logits: engine.config().shift_logits,
@@ -35,21 +41,22 @@ fn measure(c: &mut Criterion) {
                 end_of_turn: vec![],
             };
             let prompt: Vec<u32> = (0..84).map(|i| 17 * i).collect();
-            let new = |engine: &Engine| engine.canvas(&prompt, &schedule, &facts).unwrap();
-            let mut canvas = new(&engine);
+            let new = |engine: &mut Engine| engine.sequence(&prompt, &parameters, &facts).unwrap();
+            let mut sequence = new(&mut engine);
             c.bench_function(&format!("step {name} {threads} threads"), |b| {
                 b.iter(|| {
-                    if canvas.is_done() {
-                        canvas = new(&engine);
+                    if sequence.canvas().is_done() {
+                        sequence = new(&mut engine);
                     }
-                    engine.step(&mut canvas).masks_left
+                    engine.step_one(&mut sequence).unwrap().masks_left
                 })
             });
-            let mut canvas = new(&engine);
-            while !canvas.is_done() {
-                engine.step(&mut canvas);
+            let mut sequence = new(&mut engine);
+            while !sequence.canvas().is_done() {
+                engine.step_one(&mut sequence).unwrap();
             }
-            let bytes: Vec<u8> = canvas.ids().iter().flat_map(|id| id.to_le_bytes()).collect();
+            let bytes: Vec<u8> =
+                sequence.canvas().ids().iter().flat_map(|id| id.to_le_bytes()).collect();
             say_hash(&format!("{name} {threads} threads"), &bytes);
         }
     }

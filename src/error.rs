@@ -1,60 +1,110 @@
 //! Everything that can go wrong at load or request time. A step on the CPU cannot fail.
 
-use crate::{denoise, gguf, model, packed, plan, synth, vocab};
-use dllm_arena::region::ReserveError;
-use std::fmt;
+use crate::{backend, denoise, gguf, model, synth, vocab};
 
-/// Why something could not be loaded or started.
-#[derive(Debug)]
+/// Why something could not be loaded or started. Messages name fields in backticks.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// The file is no readable GGUF.
-    Gguf(gguf::Fault),
+    #[error(transparent)]
+    Gguf(#[from] gguf::Error),
     /// The file is no model that can be run.
-    Model(model::Fault),
+    #[error(transparent)]
+    Model(#[from] model::Error),
     /// The tokenizer or chat template cannot be used.
-    Vocab(vocab::Fault),
-    /// The limits cannot be planned for.
-    Plan(plan::Fault),
+    #[error(transparent)]
+    Vocab(#[from] vocab::Error),
+    /// The model cannot be loaded within these limits, or on this machine.
+    #[error(transparent)]
+    Backend(#[from] backend::Error),
     /// No synthetic file of these sizes can be made.
-    Synth(synth::Fault),
+    #[error(transparent)]
+    Synth(#[from] synth::Error),
     /// The request cannot be run.
-    Request(denoise::Fault),
-    /// The arena does not fit, or the system refuses it.
-    Reserve(ReserveError),
-    /// There is no folder to keep packed files in.
-    PackedFolder(packed::FolderFault),
-    /// The CPU or this version lacks an instruction set.
-    Isa {
-        /// What was asked for.
-        name: String,
-        /// Where: the flag or the environment variable.
-        origin: &'static str,
+    #[error(transparent)]
+    Request(#[from] denoise::Error),
+    /// The file names no mask token and the caller gave none.
+    #[error("the file names no mask token: give one with `mask_token`")]
+    NoMaskToken,
+    /// The tokenizer has tokens that the model cannot take.
+    #[error(
+        "tokenizer.ggml.tokens has {tokens} tokens, but token_embd.weight has {rows} rows: the \
+         tokenizer belongs to another model"
+    )]
+    Tokenizer {
+        /// Tokens of the tokenizer.
+        tokens: usize,
+        /// Rows of the embedding.
+        rows: usize,
     },
-    /// No worker thread can be started.
-    Threads(std::io::Error),
+    /// A prompt's `[[n]]` cannot be a hole.
+    #[error("{0}")]
+    Hole(String),
+    /// The canvas is longer than the model's context.
+    #[error(
+        "prompt and answer are {positions} tokens, but the model's context_length is {context}: \
+         shorten the prompt or give fewer `max_tokens`"
+    )]
+    Context {
+        /// Tokens of prompt and answer.
+        positions: usize,
+        /// What the file says.
+        context: usize,
+    },
     /// The canvas is longer than what was planned for.
+    #[error("the canvas has {rows} tokens; planned were at most {rows_max}")]
     CanvasTooLong {
         /// Tokens of the canvas.
         rows: usize,
         /// Planned at load.
         rows_max: usize,
     },
-    /// A pass wants more logit rows than were planned for.
-    WantedTooMany {
+    /// A pass needs more rows of logits than were planned for.
+    #[error("a step needs {output_rows} rows of logits; planned were at most {output_rows_max}")]
+    OutputRows {
         /// Rows.
-        wanted: usize,
+        output_rows: usize,
         /// Planned at load.
-        wanted_max: usize,
+        output_rows_max: usize,
     },
     /// Guidance was not planned for.
+    #[error("guidance needs a second set of logits, which was not planned")]
     GuidanceNotPlanned,
     /// A pass or a request that needs whole rows of logits, for which the limits leave no room.
+    #[error(
+        "whole rows of logits are needed, which were not planned: allow for them in the limits \
+         (`logits`)"
+    )]
     LogitsNotPlanned,
     /// A request with a cache, for which the limits leave no room.
-    CacheNotPlanned,
+    #[error("a KV cache is needed, which was not planned: allow for it in the limits (`kv_cache`)")]
+    KvCacheNotPlanned,
     /// The logits of every position, from a pass that computes some rows alone.
+    #[error(
+        "the logits of every position need passes over every row, which a cache avoids: leave \
+         `full_logits` out, or give `cache` none"
+    )]
     FullLogitsWithCache,
+    /// A sequence of another engine.
+    #[error("the sequence was made by another engine")]
+    ForeignSequence,
+    /// More sequences in a batch than were planned for.
+    #[error("a batch has {sequences} sequences; planned were at most {sequences_max}")]
+    SequencesTooMany {
+        /// Sequences.
+        sequences: usize,
+        /// Planned at load.
+        sequences_max: usize,
+    },
+    /// A sequence whose KV slot was given to another, so that it cannot go on as if alone.
+    #[error(
+        "the sequence's KV slot was given to another: step no more sequences in turn than are \
+         planned for, and release those that are given up"
+    )]
+    KvSlotLost,
     /// A token beyond the vocabulary.
+    #[error("token {token} at position {position}: the vocabulary has {vocab} tokens")]
     Token {
         /// Where.
         position: usize,
@@ -64,6 +114,7 @@ pub enum Error {
         vocab: usize,
     },
     /// A row beyond the canvas.
+    #[error("row {row}: there are {rows} tokens")]
     Row {
         /// The row.
         row: u32,
@@ -71,100 +122,11 @@ pub enum Error {
         rows: usize,
     },
     /// The facts given with a request are another model's.
+    #[error("the request is for a vocabulary of {facts_vocab} tokens, the model has {vocab}")]
     Vocabulary {
         /// Size of the vocabulary that the facts give.
         facts_vocab: usize,
         /// The model's.
         vocab: usize,
     },
-    /// The file names no mask token and the caller gave none.
-    NoMaskToken,
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Gguf(fault) => fault.fmt(f),
-            Error::Model(fault) => fault.fmt(f),
-            Error::Vocab(fault) => fault.fmt(f),
-            Error::Plan(fault) => fault.fmt(f),
-            Error::Synth(fault) => fault.fmt(f),
-            Error::Request(fault) => fault.fmt(f),
-            Error::Reserve(error) => error.fmt(f),
-            Error::PackedFolder(fault) => fault.fmt(f),
-            Error::Isa { name, origin } => {
-                let names: Vec<_> = dllm_cpu::Kernels::all().map(|k| k.name()).collect();
-                write!(f, "{origin} asks for `{name}`: this CPU has {}", names.join(", "))
-            }
-            Error::Threads(error) => write!(f, "cannot start a worker thread: {error}"),
-            Error::CanvasTooLong { rows, rows_max } => {
-                write!(f, "the canvas has {rows} tokens; planned were at most {rows_max}")
-            }
-            Error::WantedTooMany { wanted, wanted_max } => {
-                write!(f, "a step wants {wanted} logit rows; planned were at most {wanted_max}")
-            }
-            Error::GuidanceNotPlanned => {
-                write!(f, "guidance needs a second set of logits, which was not planned")
-            }
-            Error::LogitsNotPlanned => write!(
-                f,
-                "whole rows of logits are needed, which were not planned: allow for them in the \
-                 limits (`logits`)"
-            ),
-            Error::CacheNotPlanned => write!(
-                f,
-                "keys and values are to be kept, which was not planned: allow for them in the \
-                 limits (`cache`)"
-            ),
-            Error::FullLogitsWithCache => write!(
-                f,
-                "the logits of every position need passes over every row, which a cache avoids: \
-                 leave full-logits out, or the cache (--cache none)"
-            ),
-            Error::Token { position, token, vocab } => {
-                write!(f, "token {token} at position {position}: the vocabulary has {vocab} tokens")
-            }
-            Error::Row { row, rows } => write!(f, "row {row}: there are {rows} tokens"),
-            Error::Vocabulary { facts_vocab, vocab } => write!(
-                f,
-                "the request is for a vocabulary of {facts_vocab} tokens, the model has {vocab}"
-            ),
-            Error::NoMaskToken => {
-                write!(f, "the file names no mask token: give one with `--mask-token ID`")
-            }
-        }
-    }
-}
-
-impl std::error::Error for Error {}
-
-/// Bytes in binary units for people.
-pub struct Gib(pub usize);
-
-impl fmt::Display for Gib {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bytes = self.0 as f64;
-        match self.0 {
-            0..1024 => write!(f, "{} B", self.0),
-            1024..0x10_0000 => write!(f, "{:.1} KiB", bytes / 1024.0),
-            0x10_0000..0x4000_0000 => write!(f, "{:.1} MiB", bytes / 1048576.0),
-            _ => write!(f, "{:.1} GiB", bytes / 1073741824.0),
-        }
-    }
-}
-
-macro_rules! from {
-    ($($fault:ty => $variant:ident),*) => {
-        $(impl From<$fault> for Error {
-            fn from(fault: $fault) -> Error {
-                Error::$variant(fault)
-            }
-        })*
-    };
-}
-
-from!(
-    gguf::Fault => Gguf, model::Fault => Model, vocab::Fault => Vocab, plan::Fault => Plan,
-    synth::Fault => Synth, denoise::Fault => Request, ReserveError => Reserve,
-    packed::FolderFault => PackedFolder
-);

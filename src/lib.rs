@@ -2,27 +2,27 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+pub mod backend;
 pub mod demo;
 pub mod denoise;
-pub mod device;
 pub mod engine;
 pub mod error;
+pub mod generate;
 pub mod gguf;
 pub mod model;
-pub mod packed;
-pub mod plan;
-pub mod repack;
 pub mod sample;
-pub mod step;
 pub mod synth;
-pub mod team;
 pub mod vocab;
 
-pub use denoise::{Canvas, Schedule};
-pub use device::Device;
-pub use dllm_arena::count::peak_rss_bytes;
-pub use dllm_arena::{CountingAllocator, Lock, available_bytes, lock_process};
-pub use engine::{Engine, Options};
+pub use backend::{Device, Limits, Lock, Options};
+pub use denoise::{
+    Cache, Canvas, Committed, GenerationParameters, Preset, Progress, RequestParameters,
+};
+pub use engine::{Engine, Sequence};
 pub use error::Error;
-pub use model::Model;
-pub use plan::{Limits, Plan};
+pub use generate::{
+    Answer, Batch, FilledHole, FinishReason, Generation, Model, PreparedRequest, Prompt, Request,
+    Usage,
+};
+pub use sample::Algorithm;
+pub use vocab::Message;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 /// Counts what the engine's threads allocate, for `--verbose` and `--json`.
 #[global_allocator]
-static ALLOCATOR: dllm_rt::CountingAllocator = dllm_rt::CountingAllocator::new();
+static ALLOCATOR: dllm_arena::CountingAllocator = dllm_arena::CountingAllocator::new();
 
 fn main() -> ExitCode {
     cli::main(std::env::args_os().skip(1))

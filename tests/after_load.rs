@@ -1,6 +1,8 @@
 //! After load nothing reads the file: it may be cut, overwritten or gone.
 
-#[path = "common/models.rs"]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+#[path = "it/common/models.rs"]
 mod models;
 
 use dllm_rt::{Engine, Limits, Options, gguf};

@@ -1,7 +1,9 @@
 //! Huge pages, locking and pinning do what they say. One test, since it looks at what the kernel
 //! says of the whole process.
 
-#[path = "common/models.rs"]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+#[path = "it/common/models.rs"]
 mod models;
 
 use dllm_rt::{Engine, Limits, Lock, Options};

@@ -2,14 +2,16 @@
 //!
 //! `harness = false`: the counting allocator is this process's, and nothing else runs beside it.
 
-#[path = "common/models.rs"]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+#[path = "it/common/models.rs"]
 mod models;
 
 use dllm_arena::count::{thread_counts, thread_usage};
-use dllm_arena::{CountingAllocator, Counts, Usage};
-use dllm_rt::denoise::Settings;
-use dllm_rt::team::Counters;
-use dllm_rt::{Engine, Limits, Schedule};
+use dllm_arena::{CountingAllocator, Counts, Lock, Phase, PhaseAccess, Region, Sealing, Usage};
+use dllm_rt::backend::cpu::threads::{Counters, ThreadPool};
+use dllm_rt::denoise::{Progress, RequestParameters};
+use dllm_rt::{Engine, GenerationParameters, Limits};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator::new();
@@ -19,14 +21,15 @@ const STEPS: usize = 64;
 
 fn main() {
     assert!(dllm_arena::count::installed(), "the counting allocator is not in use");
+    [1, 2, 3].into_iter().for_each(canary);
     for name in models::ALL {
         for threads in [1, 2, 3] {
             // Few rows of logits: as tight as requests make it.
             let limits = Limits {
                 logits: true,
                 guidance: true,
-                cache: true,
-                canvases: 3,
+                kv_cache: true,
+                sequences: 3,
                 ..Limits::new(48, 25, threads)
             };
             let mut engine = models::load_within(name, limits, None);
@@ -34,26 +37,25 @@ fn main() {
                 println!("no_alloc: memory is not locked; a page may be reclaimed and fault");
             }
             let kind = engine.kind();
-            for settings in models::every_setting(kind) {
-                check(&mut engine, name, threads, &settings);
+            for request in models::every_setting(kind) {
+                check(&mut engine, name, threads, &request);
             }
             check_together(&mut engine, name, threads);
-            canary(&mut engine, threads);
         }
     }
     println!("no_alloc: passed");
 }
 
-fn check(engine: &mut Engine, name: &str, threads: usize, settings: &Settings) {
-    let what = format!("{name}, {threads} threads, {settings:?}");
-    check_steps(engine, &what, |engine| steps(engine, settings));
+fn check(engine: &mut Engine, name: &str, threads: usize, request: &RequestParameters) {
+    let what = format!("{name}, {threads} threads, {request:?}");
+    check_steps(engine, &what, |engine| steps(engine, request));
 }
 
-/// Every three settings that follow each other, in passes that they share.
+/// Every three request that follow each other, in passes that they share.
 fn check_together(engine: &mut Engine, name: &str, threads: usize) {
-    for settings in models::every_setting(engine.kind()).chunks(3) {
-        let what = format!("{name}, {threads} threads, together {settings:?}");
-        check_steps(engine, &what, |engine| steps_together(engine, settings));
+    for request in models::every_setting(engine.kind()).chunks(3) {
+        let what = format!("{name}, {threads} threads, together {request:?}");
+        check_steps(engine, &what, |engine| steps_together(engine, request));
     }
 }
 
@@ -69,26 +71,25 @@ fn check_steps(engine: &mut Engine, what: &str, steps: impl Fn(&mut Engine) -> (
     assert_eq!(all, (0, 0, 0, 0), "all workers (allocations, frees, faults), {what}");
 }
 
-/// Runs [`STEPS`] steps of as many canvases as there are settings; what the calling thread did in
+/// Runs [`STEPS`] steps of as many canvases as there are request; what the calling thread did in
 /// them.
-fn steps_together(engine: &mut Engine, settings: &[Settings]) -> (Counts, Usage) {
+fn steps_together(engine: &mut Engine, request: &[RequestParameters]) -> (Counts, Usage) {
     let (prompt, facts) = (models::prompt(), models::facts(engine));
-    let new = |engine: &Engine, settings: &Settings| {
-        let schedule = Schedule::new(engine.kind(), settings).unwrap();
-        engine.canvas(&prompt, &schedule, &facts).unwrap()
+    let new = |engine: &mut Engine, request: &RequestParameters| {
+        let parameters = GenerationParameters::new(engine.kind(), request).unwrap();
+        engine.sequence(&prompt, &parameters, &facts).unwrap()
     };
-    let mut canvases: Vec<_> = settings.iter().map(|settings| new(engine, settings)).collect();
+    let mut batch: Vec<_> = request.iter().map(|request| new(engine, request)).collect();
     let mut done = Done::default();
     for _ in 0..STEPS {
-        for (canvas, settings) in canvases.iter_mut().zip(settings) {
-            if canvas.is_done() {
-                *canvas = new(engine, settings);
+        for (sequence, request) in batch.iter_mut().zip(request) {
+            if sequence.canvas().is_done() {
+                *sequence = new(engine, request);
             }
         }
         done.add(|| {
-            engine.step_together(&mut canvases, |_, progress| {
-                std::hint::black_box(progress.committed);
-            })
+            let after = |_, progress: Progress<'_>| _ = std::hint::black_box(progress.committed);
+            engine.step(&mut batch, after).unwrap()
         });
     }
     (done.counts, done.usage)
@@ -114,32 +115,44 @@ impl Done {
 }
 
 /// Runs [`STEPS`] steps, over as many requests as that takes; what the calling thread did in them.
-fn steps(engine: &mut Engine, settings: &Settings) -> (Counts, Usage) {
-    let schedule = Schedule::new(engine.kind(), settings).unwrap();
+fn steps(engine: &mut Engine, request: &RequestParameters) -> (Counts, Usage) {
+    let parameters = GenerationParameters::new(engine.kind(), request).unwrap();
     let (prompt, facts) = (models::prompt(), models::facts(engine));
-    let new = |engine: &Engine| engine.canvas(&prompt, &schedule, &facts).unwrap();
+    let new = |engine: &mut Engine| engine.sequence(&prompt, &parameters, &facts).unwrap();
     let mut done = Done::default();
-    let mut canvas = new(engine);
+    let mut sequence = new(engine);
     for _ in 0..STEPS {
-        if canvas.is_done() {
-            canvas = new(engine);
+        if sequence.canvas().is_done() {
+            sequence = new(engine);
         }
         done.add(|| {
-            std::hint::black_box(engine.step(&mut canvas).committed);
+            std::hint::black_box(engine.step_one(&mut sequence).unwrap().committed);
         });
     }
     (done.counts, done.usage)
 }
 
-/// The counters see an allocation on every worker.
-fn canary(engine: &mut Engine, threads: usize) {
-    engine.reset_stats();
-    engine.set_canary(true);
-    steps(engine, &models::every_sampler(engine.kind())[0]);
-    engine.set_canary(false);
-    let passes = engine.stats().passes;
-    let Counters { allocations, frees, .. } = engine.counters();
-    let expected = passes * threads as u64;
-    assert!(passes > 0 && (allocations, frees) == (expected, expected), "{allocations}, {frees}");
-    engine.reset_stats();
+/// The counters see an allocation on every worker: of a thread pool as the engine has it, whose
+/// workers allocate once a pass.
+fn canary(threads: usize) {
+    const PASSES: u64 = 5;
+    let options = dllm_arena::Options { huge_pages: false, lock: Lock::Off };
+    let region = Region::reserve(64, &options).unwrap();
+    let phases = vec![PhaseAccess::default(); 2];
+    let sealing = Sealing { fixed_bytes: 0, slots: vec![], phases, workers: threads };
+    let (leader, workers) = region.seal(sealing).unwrap();
+    let work = |phase: &Phase<'_>, allocates: &bool| {
+        if *allocates && phase.index() == 0 {
+            std::hint::black_box(Box::new(phase.worker()));
+        }
+    };
+    let mut pool = ThreadPool::start(leader, workers, &[], work).unwrap();
+    for (counts, allocates) in [(false, true), (true, false), (true, true)] {
+        pool.set_counting(counts);
+        pool.reset_counters();
+        (0..PASSES).for_each(|_| pool.run(allocates, 2, work, |_| ()));
+        let Counters { allocations, frees, .. } = pool.counters();
+        let expected = if counts && allocates { PASSES * threads as u64 } else { 0 };
+        assert_eq!((allocations, frees), (expected, expected), "{threads} threads");
+    }
 }

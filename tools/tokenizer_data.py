@@ -12,10 +12,12 @@ chat.json       conversations with ids worked out here, by a tokenizer that shar
                 their sum checked against what jinja2 renders
 templates.json  Jinja features that published chat templates use, with what jinja2 renders
 
-Needs the packages jinja2 and regex. The tokenizer is checked against every reference case first.
+Needs the packages gguf, jinja2 and regex. The tokenizer is checked against every reference case
+first.
 """
-import json, os, struct, sys
+import json, os, sys
 
+import gguf
 import jinja2, jinja2.ext, jinja2.sandbox
 import regex
 
@@ -38,45 +40,6 @@ RULES = {
 }
 FILES = {"gpt-2": "gpt2", "bailingmoe": "gpt2", "llama-bpe": "gpt2", "qwen2": "qwen2"}
 CONTROL, USER_DEFINED = 3, 4
-
-
-# ------------------------------------------------------------------ GGUF metadata
-
-
-def read_metadata(path):
-    data = open(path, "rb").read()
-    at = 0
-
-    def take(form):
-        nonlocal at
-        (value,) = struct.unpack_from("<" + form, data, at)
-        at += struct.calcsize("<" + form)
-        return value
-
-    def string():
-        nonlocal at
-        n = take("Q")
-        at += n
-        return data[at - n : at].decode()
-
-    forms = dict(zip([0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12], "BbHhIif?Qqd"))
-
-    def value(kind):
-        if kind == 8:
-            return string()
-        if kind == 9:
-            inner, n = take("I"), take("Q")
-            return [value(inner) for _ in range(n)]
-        return take(forms[kind])
-
-    assert data[:4] == b"GGUF"
-    at = 16
-    pairs = take("Q")
-    found = {}
-    for _ in range(pairs):
-        key = string()
-        found[key] = value(take("I"))
-    return found
 
 
 # ------------------------------------------------------------------ a tokenizer to compare with
@@ -337,7 +300,8 @@ def write(name, value):
 
 def main():
     folder = os.path.join(sys.argv[1], "tokenizer")
-    metas = {pre: read_metadata(f"{folder}/{pre}.gguf") for pre in RULES}
+    fields = {pre: gguf.GGUFReader(f"{folder}/{pre}.gguf").fields for pre in RULES}
+    metas = {pre: {key: f.contents() for key, f in fields[pre].items()} for pre in RULES}
     cases = {pre: json.load(open(f"{folder}/{pre}.cases.json"))["cases"] for pre in RULES}
     tokenizers = {pre: Tokenizer(metas[pre], pre) for pre in RULES}
     for pre, tokenizer in tokenizers.items():

@@ -1,46 +1,42 @@
 //! All memory of dllm-rt and the unsafe code that goes with it.
 //!
-//! | module | what it holds |
-//! |---|---|
-//! | [`layout`] | sizes and live ranges to offsets; pure |
-//! | [`region`] | the one anonymous mapping, filled at load |
-//! | [`pages`] | its pages: present, locked, huge |
-//! | [`access`] | who may touch which slot in which phase: the table that a region is sealed with |
-//! | [`crew`] | leader, workers and steps over a sealed region |
-//! | [`view`] | a phase: shared reads, this worker's scratch, claimed items and their parts |
-//! | [`barrier`] | the signal and the barrier that the crew is built on |
-//! | [`file`](mod@file) | a model file, mapped read-only |
-//! | [`memory`] | how much memory may be used |
-//! | [`meta`] | names that live as long as the model |
-//! | [`count`] | a counting allocator, and the threads' own usage |
+//! | folder | file | what it holds |
+//! |---|---|---|
+//! | `threads` | `pool` | leader, workers and passes over a sealed region |
+//! | | `phase` | a phase: shared reads, a worker's scratch, the items that it claims |
+//! | | `shared` | what all workers share |
+//! | | [`barrier`] | the signal and the barrier that the thread pool is built on |
+//! | | `sync` | atomics and futex: the real ones or the model checker's |
+//! | `memory` | [`layout`] | sizes and live ranges to offsets; pure |
+//! | | [`access`] | who may touch which slot in which phase; pure |
+//! | | [`region`] | the one anonymous mapping, filled at load |
+//! | | `view` | the same once it is full: pointers, the fixed part, an item's part of a slot |
+//! | | `table` | byte strings that live as long as the model |
+//! | `os` | [`file`](mod@file) | a model file, mapped read-only |
+//! | | [`pages`] | pages made present, locked, huge |
+//! | | `available` | how much memory may be used, and how amounts are written |
+//! | | [`count`] | a counting allocator, and the threads' own usage |
 //!
+//! Folders and files name what stands below them only.
 //! What may not live here: anything that knows of models, files' contents, operators or samplers.
 //! This crate depends on none of the others, and nothing outside it and the kernels is unsafe.
 //!
 //! Three states, three types: a [`Region`] is *loading* (one owner, anything goes), a
-//! [`Leader`] with its [`Worker`]s is *sealed*, and a [`Step`] is *running*.
+//! [`Leader`] with its [`Worker`]s is *sealed*, and a [`Pass`] is *running*.
 
-pub mod access;
-pub mod barrier;
-pub mod count;
-pub mod crew;
-pub mod file;
-pub mod layout;
-pub mod memory;
-pub mod meta;
-pub mod pages;
-pub mod region;
-mod shared;
-mod sync;
-pub mod view;
+mod memory;
+mod os;
+mod threads;
 
-pub use access::{Partition, PhaseAccess, SealError, Sealing};
-pub use count::{CountingAllocator, Counts, Usage};
-pub use crew::{Leader, Step, Worker};
-pub use file::{FileStamp, MappedFile};
-pub use layout::{ALIGN, Layout, Request, Span, place};
-pub use memory::{available_bytes, lock_process};
-pub use meta::{Meta, MetaFull, Name};
-pub use pages::populate;
-pub use region::{Lock, Options, Region, ReserveError};
-pub use view::{Item, Phase, View};
+pub use memory::access::{self, Partition, PartitionError, PhaseAccess, SealError, Sealing};
+pub use memory::layout::{self, ALIGN, Layout, Request, Span, place};
+pub use memory::region::{self, Options, Region, ReserveError};
+pub use memory::table::{ByteTable, TableFull};
+pub use memory::view::View;
+pub use os::available::{Bytes, available_bytes, lock_process};
+pub use os::count::{self, CountingAllocator, Counts, Usage};
+pub use os::file::{self, MappedFile};
+pub use os::pages::{self, Lock, prefault};
+pub use threads::barrier;
+pub use threads::phase::{Item, Phase};
+pub use threads::pool::{Leader, Pass, Worker};

@@ -1,9 +1,10 @@
 //! What goes wrong goes wrong loudly: panics reach everyone, nothing waits for ever, and what was
 //! not declared is not handed out.
 #![cfg(not(loom))]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use dllm_arena::{
-    Leader, Lock, Options, Partition, PhaseAccess, Region, Sealing, Span, Step, Worker,
+    Leader, Lock, Options, Partition, Pass, PhaseAccess, Region, Sealing, Span, Worker,
 };
 use std::mem::forget;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,7 +16,7 @@ const SCRATCH: usize = 2;
 const UNUSED: usize = 3;
 
 /// Two like phases, each of 8 items of 2 pieces of 8 bytes.
-fn crew(workers: usize) -> (Leader<u32>, Vec<Worker<u32>>) {
+fn pool(workers: usize) -> (Leader<u32>, Vec<Worker<u32>>) {
     let slots = (0..4).map(|at| Span { offset: 64 + at * 1024, bytes: 1024 }).collect();
     let partition = Partition::columns(8, 8, 64, 2).starting_at(1);
     let access = PhaseAccess {
@@ -44,17 +45,27 @@ fn panics_with<T>(words: &str, work: impl FnOnce() -> T) {
     }
 }
 
-fn run(mut step: Step<'_, u32>, mut each_phase: impl FnMut(usize, usize)) {
-    let worker = step.worker();
-    while let Some(phase) = step.next_phase() {
+fn run(mut pass: Pass<'_, u32>, mut each_phase: impl FnMut(usize, usize)) {
+    let worker = pass.worker();
+    while let Some(phase) = pass.next_phase() {
         each_phase(phase.index(), worker);
         while phase.claim(9).is_some() {}
     }
 }
 
-/// Runs steps in which `culprit` panics in phase `at` of step 3; everyone must panic.
+/// Runs all passes to their end and counts them.
+fn run_all(worker: &mut Worker<u32>) -> usize {
+    let mut passes = 0;
+    while let Some(pass) = worker.next_pass() {
+        run(pass, |_, _| {});
+        passes += 1;
+    }
+    passes
+}
+
+/// Runs passes in which `culprit` panics in phase `at` of pass 3; everyone must panic.
 fn one_panics(workers: usize, culprit: usize, at: usize) {
-    let (mut leader, others) = crew(workers);
+    let (mut leader, others) = pool(workers);
     let blamed = AtomicUsize::new(0);
     let each_phase = |job: u32| {
         move |phase: usize, worker: usize| {
@@ -64,7 +75,7 @@ fn one_panics(workers: usize, culprit: usize, at: usize) {
     let note = |outcome: Result<(), String>| {
         let text = outcome.expect_err("a worker got away");
         let culprit_text = text.contains("this one did it");
-        assert!(culprit_text || text.contains("the crew is unusable"), "{text}");
+        assert!(culprit_text || text.contains("the pool is unusable"), "{text}");
         blamed.fetch_add(usize::from(culprit_text), Ordering::Relaxed);
     };
     std::thread::scope(|scope| {
@@ -72,12 +83,12 @@ fn one_panics(workers: usize, culprit: usize, at: usize) {
             scope.spawn(move || {
                 let note = &note;
                 note(panics(|| {
-                    while let Some(step) = worker.next_step() {
-                        let job = step.job();
-                        run(step, each_phase(job));
+                    while let Some(pass) = worker.next_pass() {
+                        let job = pass.job();
+                        run(pass, each_phase(job));
                     }
                 }));
-                panics_with("unusable", || worker.next_step().is_some());
+                panics_with("unusable", || worker.next_pass().is_some());
             });
         }
         note(panics(|| (0..10).for_each(|job| run(leader.begin(job, 0..2), each_phase(job)))));
@@ -102,50 +113,40 @@ fn a_panic_reaches_everyone() {
 }
 
 #[test]
-fn a_step_that_is_cut_short_breaks_the_crew() {
-    let (mut leader, mut others) = crew(2);
+fn a_pass_that_is_cut_short_breaks_the_pool() {
+    let (mut leader, mut others) = pool(2);
     let mut worker = others.remove(0);
     std::thread::scope(|scope| {
-        scope.spawn(move || {
-            panics_with("unusable", || {
-                while let Some(step) = worker.next_step() {
-                    run(step, |_, _| {});
-                }
-            });
-        });
-        let mut step = leader.begin(0, 0..2);
-        drop(step.next_phase());
-        drop(step);
+        scope.spawn(move || panics_with("unusable", || run_all(&mut worker)));
+        let mut pass = leader.begin(0, 0..2);
+        drop(pass.next_phase());
+        drop(pass);
         panics_with("unusable", || leader.begin(0, 0..1).job());
     });
 }
 
 #[test]
-fn a_worker_that_goes_away_breaks_the_crew() {
-    let (mut leader, mut others) = crew(3);
+fn a_worker_that_goes_away_breaks_the_pool() {
+    let (mut leader, mut others) = pool(3);
     drop(others.pop());
     assert!(leader.broken());
     panics_with("unusable", || leader.begin(0, 0..1).job());
-    panics_with("unusable", || others[0].next_step().is_some());
-    // No step is under way, so the slots are still the leader's.
+    panics_with("unusable", || others[0].next_pass().is_some());
+    // No pass is under way, so the slots are still the leader's.
     assert_eq!(leader.slot_mut::<u32>(READ).len(), 256);
 }
 
 #[test]
 fn workers_go_home_with_their_leader() {
-    let (mut leader, others) = crew(4);
+    let (mut leader, others) = pool(4);
     std::thread::scope(|scope| {
         let handles: Vec<_> = others
             .into_iter()
             .map(|mut worker| {
                 scope.spawn(move || {
-                    let mut steps = 0;
-                    while let Some(step) = worker.next_step() {
-                        run(step, |_, _| {});
-                        steps += 1;
-                    }
-                    assert!(worker.next_step().is_none());
-                    steps
+                    let passes = run_all(&mut worker);
+                    assert!(worker.next_pass().is_none());
+                    passes
                 })
             })
             .collect();
@@ -153,46 +154,46 @@ fn workers_go_home_with_their_leader() {
         drop(leader);
         assert!(handles.into_iter().all(|handle| handle.join().unwrap() == 20));
     });
-    // Without any step, and in the other order of dropping.
-    let (leader, mut others) = crew(2);
+    // Without any pass, and in the other order of dropping.
+    let (leader, mut others) = pool(2);
     drop(leader);
-    assert!(others[0].next_step().is_none());
+    assert!(others[0].next_pass().is_none());
 }
 
 #[test]
 fn what_is_leaked_is_found_out() {
-    let (mut leader, _) = crew(1);
+    let (mut leader, _) = pool(1);
     forget(leader.begin(0, 0..2));
     panics_with("left unfinished", || leader.slot::<u32>(READ).len());
     panics_with("left unfinished", || leader.slot_mut::<u32>(READ).len());
     panics_with("left unfinished", || leader.begin(0, 0..2).job());
 
-    let (mut leader, _) = crew(1);
-    let mut step = leader.begin(0, 0..2);
-    forget(step.next_phase());
-    panics_with("leaked", || step.next_phase().is_some());
-    drop(step);
+    let (mut leader, _) = pool(1);
+    let mut pass = leader.begin(0, 0..2);
+    forget(pass.next_phase());
+    panics_with("leaked", || pass.next_phase().is_some());
+    drop(pass);
     panics_with("left unfinished", || leader.slot_mut::<u32>(READ).len());
 
     // The last phase: no other follows that would notice.
-    let (mut leader, _) = crew(1);
-    let mut step = leader.begin(0, 0..1);
-    forget(step.next_phase());
-    assert!(step.next_phase().is_none());
-    drop(step);
+    let (mut leader, _) = pool(1);
+    let mut pass = leader.begin(0, 0..1);
+    forget(pass.next_phase());
+    assert!(pass.next_phase().is_none());
+    drop(pass);
     panics_with("left unfinished", || leader.slot_mut::<u32>(READ).len());
 }
 
 #[test]
-fn a_worker_that_leaks_its_phase_breaks_the_crew() {
-    let (mut leader, mut others) = crew(2);
+fn a_worker_that_leaks_its_phase_breaks_the_pool() {
+    let (mut leader, mut others) = pool(2);
     let mut worker = others.remove(0);
     std::thread::scope(|scope| {
         scope.spawn(move || {
-            let mut step = worker.next_step().unwrap();
-            forget(step.next_phase());
-            forget(step);
-            panics_with("unusable", || worker.next_step().is_some());
+            let mut pass = worker.next_pass().unwrap();
+            forget(pass.next_phase());
+            forget(pass);
+            panics_with("unusable", || worker.next_pass().is_some());
         });
         panics_with("unusable", || run(leader.begin(0, 0..2), |_, _| {}));
     });
@@ -200,11 +201,11 @@ fn a_worker_that_leaks_its_phase_breaks_the_crew() {
 
 #[test]
 fn only_what_is_declared_is_handed_out_and_only_once() {
-    let (mut leader, _) = crew(1);
+    let (mut leader, _) = pool(1);
     panics_with("there are 2", || leader.begin(0, 1..3).job());
     panics_with("there are 4", || leader.slot::<u8>(4).len());
-    let mut step = leader.begin(0, 0..1);
-    let phase = step.next_phase().unwrap();
+    let mut pass = leader.begin(0, 0..1);
+    let phase = pass.next_phase().unwrap();
     for slot in [WRITTEN, SCRATCH, UNUSED, 99] {
         panics_with("does not declare to read", || phase.read::<u8>(slot).len());
     }

@@ -1,5 +1,6 @@
 //! The counting allocator, installed for this whole program; so no test harness runs beside it.
 #![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use dllm_arena::count::{
     CountingAllocator, Counts, installed, live_bytes, peak_bytes, peak_rss_bytes, reset_peak,

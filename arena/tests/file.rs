@@ -1,32 +1,24 @@
 //! Mapped files.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
 use dllm_arena::MappedFile;
 use std::fs;
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::Path;
+use tempfile::NamedTempFile;
 
-/// A file of its own for each test, gone when dropped.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str, contents: &[u8]) -> Scratch {
-        let path = std::env::temp_dir().join(format!("dllm-{}-{name}", std::process::id()));
-        fs::write(&path, contents).unwrap();
-        Scratch(path)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        fs::remove_file(&self.0).unwrap();
-    }
+fn scratch(contents: &[u8]) -> NamedTempFile {
+    let file = NamedTempFile::new().unwrap();
+    fs::write(&file, contents).unwrap();
+    file
 }
 
 #[test]
 fn bytes_stay_the_same_after_a_release() {
     let contents: Vec<u8> = (0..50_001u32).map(|at| (at * 7 + at / 256) as u8).collect();
-    let file = Scratch::new("release", &contents);
-    let mapped = MappedFile::open(&file.0).unwrap();
+    let file = scratch(&contents);
+    let mapped = MappedFile::open(file.path()).unwrap();
     mapped.sequential();
     assert_eq!(mapped.bytes(), contents);
     let ranges = [0..50_001, 0..0, 4095..4097, 4096..8192, 49_000..usize::MAX, 60_000..70_000];
@@ -47,8 +39,8 @@ fn resident_file_kib() -> u64 {
 
 #[test]
 fn a_release_gives_the_pages_back() {
-    let file = Scratch::new("resident", &vec![1u8; 64 << 20]);
-    let mapped = MappedFile::open(&file.0).unwrap();
+    let file = scratch(&vec![1u8; 64 << 20]);
+    let mapped = MappedFile::open(file.path()).unwrap();
     let sum: u64 = mapped.bytes().iter().step_by(4096).map(|&byte| u64::from(byte)).sum();
     assert_eq!(sum, 16_384);
     let before = resident_file_kib();
@@ -59,16 +51,15 @@ fn a_release_gives_the_pages_back() {
 
 #[test]
 fn what_is_no_file_is_refused_by_name() {
-    let refused = |path: &PathBuf, why: &str| {
+    let refused = |path: &Path, why: &str| {
         let error = MappedFile::open(path).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
         let text = error.to_string();
         assert!(text.contains(why) && text.contains(path.to_str().unwrap()), "{text}");
     };
     refused(&std::env::temp_dir(), "is a folder");
-    refused(&PathBuf::from("/dev/null"), "is no regular file");
-    let empty = Scratch::new("empty", &[]);
-    refused(&empty.0, "is empty");
-    let missing = MappedFile::open(&PathBuf::from("no such file")).unwrap_err();
+    refused(Path::new("/dev/null"), "is no regular file");
+    refused(scratch(&[]).path(), "is empty");
+    let missing = MappedFile::open(Path::new("no such file")).unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::NotFound);
 }

@@ -1,5 +1,6 @@
-//! A crew without work uses no CPU. Alone in its program, since it measures the whole process.
+//! Threads without work use no CPU. Alone in its program, since it measures the whole process.
 #![cfg(not(loom))]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use dllm_arena::{Lock, Options, PhaseAccess, Region, Sealing};
 use std::time::Duration;
@@ -23,20 +24,20 @@ fn waiting_costs_nothing() {
     std::thread::scope(|scope| {
         for mut worker in others {
             scope.spawn(move || {
-                while let Some(mut step) = worker.next_step() {
-                    while step.next_phase().is_some() {}
+                while let Some(mut pass) = worker.next_pass() {
+                    while pass.next_phase().is_some() {}
                 }
             });
         }
-        // Four workers wait for a step, then for the leader to end a phase.
+        // Four workers wait for a pass, then for the leader to end a phase.
         std::thread::sleep(Duration::from_millis(100));
         let before = cpu_ticks();
         std::thread::sleep(Duration::from_millis(500));
-        let mut step = leader.begin((), 0..1);
-        let phase = step.next_phase();
+        let mut pass = leader.begin((), 0..1);
+        let phase = pass.next_phase();
         std::thread::sleep(Duration::from_millis(500));
         drop(phase);
-        drop(step);
+        drop(pass);
         drop(leader);
         let ticks = cpu_ticks() - before;
         // Four spinning threads on one core would take 100.

@@ -1,7 +1,9 @@
 //! Locking: pages as they become present, and what is said where it is not permitted. The limit
 //! is the process's, so these tests have a file, and so a process, of their own.
 
-use dllm_arena::{Lock, Options, Region, populate};
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+use dllm_arena::{Lock, Options, Region, prefault};
 use std::fs;
 use std::sync::Mutex;
 
@@ -9,15 +11,10 @@ const REGION_BYTES: usize = 4 << 20;
 /// The tests change the limit or depend on it.
 static LIMIT: Mutex<()> = Mutex::new(());
 
-fn locked_kib() -> usize {
+/// A number of this process's status, in KiB.
+fn status_kib(name: &str) -> usize {
     let status = fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmLck:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
-}
-
-fn resident_kib() -> usize {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("RssAnon:")).unwrap();
+    let line = status.lines().find(|line| line.starts_with(name)).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
@@ -41,18 +38,21 @@ fn drop_privileges() {
 #[test]
 fn a_mapped_region_is_locked_but_not_made_present() {
     let _limit = LIMIT.lock().unwrap();
-    let (locked, resident) = (locked_kib(), resident_kib());
-    let options = Options { huge_pages: false, lock: Lock::On };
-    let mut region = Region::map(REGION_BYTES, &options).unwrap();
-    if !region.locked() {
-        println!("skipped: locking is not permitted here");
-        return;
+    for lock in [Lock::Auto, Lock::On] {
+        let (locked, resident) = (status_kib("VmLck:"), status_kib("RssAnon:"));
+        let mut region = Region::map(REGION_BYTES, &Options { huge_pages: false, lock }).unwrap();
+        if !region.locked() {
+            assert!(region.warnings()[0].contains("RLIMIT_MEMLOCK"), "{:?}", region.warnings());
+            println!("skipped: locking is not permitted here");
+            return;
+        }
+        assert!(region.warnings().is_empty());
+        assert_eq!(status_kib("VmLck:") - locked, REGION_BYTES / 1024);
+        assert!(status_kib("RssAnon:") < resident + REGION_BYTES / 2048);
+        let bytes = region.bytes();
+        prefault(region.span_mut(dllm_arena::Span { offset: 0, bytes }));
+        assert!(status_kib("RssAnon:") >= resident + REGION_BYTES / 1024);
     }
-    assert_eq!(locked_kib() - locked, REGION_BYTES / 1024);
-    assert!(resident_kib() < resident + REGION_BYTES / 2048);
-    let bytes = region.bytes();
-    populate(region.span_mut(dllm_arena::Span { offset: 0, bytes }));
-    assert!(resident_kib() >= resident + REGION_BYTES / 1024);
 }
 
 #[test]
@@ -78,6 +78,6 @@ fn a_lock_that_is_refused_is_a_warning_that_names_the_limit() {
     })
     .join()
     .unwrap();
-    // SAFETY: as above.
+    // SAFETY: the call reads one struct, which lives until it returns.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const before) }, 0);
 }

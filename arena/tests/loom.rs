@@ -1,4 +1,4 @@
-//! Every interleaving (up to a bound on preemptions) of the signal, the barrier and the crew:
+//! Every interleaving (up to a bound on preemptions) of signal, barrier and thread pool:
 //!
 //! ```text
 //! RUSTFLAGS="--cfg loom" cargo test -p dllm-arena --release --test loom
@@ -6,11 +6,11 @@
 //!
 //! `LOOM_MAX_PREEMPTIONS` sets another bound, for hours instead of a minute.
 //! The checker's own cells stand for the memory: it reports two accesses that are not ordered. The
-//! futex is modelled (`src/sync.rs`), so a wake-up that gets lost is reported as a deadlock.
+//! futex is modelled (`src/threads/sync.rs`): a wake-up that gets lost is reported as a deadlock.
 #![cfg(loom)]
 
 use dllm_arena::barrier::{Barrier, Ended, Signal};
-use dllm_arena::{Item, Lock, Options, Phase, PhaseAccess, Region, Sealing, Step};
+use dllm_arena::{Item, Lock, Options, Pass, Phase, PhaseAccess, Region, Sealing};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
@@ -33,9 +33,9 @@ fn check(preemptions_max: usize, model: impl Fn() + Sync + Send + 'static) {
 /// A value that the checker watches.
 struct Watched(UnsafeCell<u32>);
 
-// SAFETY: the checker reports what would not be safe.
+// SAFETY: the checker reports accesses that are not ordered.
 unsafe impl Sync for Watched {}
-// SAFETY: as above.
+// SAFETY: a number may be moved to any thread.
 unsafe impl Send for Watched {}
 
 impl Watched {
@@ -44,73 +44,71 @@ impl Watched {
     }
 
     fn get(&self) -> u32 {
-        // SAFETY: the checker watches.
+        // SAFETY: the checker reports a write at the same time.
         self.0.with(|value| unsafe { *value })
     }
 
     fn add(&self, more: u32) {
-        // SAFETY: the checker watches.
+        // SAFETY: the checker reports any other access at the same time.
         self.0.with_mut(|value| unsafe { *value += more })
     }
+}
+
+/// Runs `lead` here beside `others` threads with numbers from 1, which run `work`.
+fn beside<S: Send + Sync + 'static>(
+    others: u32,
+    shared: S,
+    work: impl Fn(&S, u32) + Copy + Send + 'static,
+    lead: impl FnOnce(&S),
+) {
+    let shared = Arc::new(shared);
+    let spawn = |number| {
+        let shared = Arc::clone(&shared);
+        thread::spawn(move || work(&shared, number))
+    };
+    let handles: Vec<_> = (1..=others).map(spawn).collect();
+    lead(&shared);
+    handles.into_iter().for_each(|handle| handle.join().unwrap());
 }
 
 #[test]
 fn a_signal_carries_what_came_before_it() {
     check(PREEMPTIONS_MAX, || {
-        let shared = Arc::new((Signal::new(0), Watched::new()));
-        let waiters: Vec<_> = (0..2)
-            .map(|_| {
-                let shared = Arc::clone(&shared);
-                thread::spawn(move || {
-                    shared.0.wait(0).unwrap();
-                    assert_eq!(shared.1.get(), 1);
-                })
-            })
-            .collect();
-        shared.1.add(1);
-        shared.0.advance();
-        waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
+        let waiter = |(signal, value): &(Signal, Watched), _| {
+            signal.wait(0).unwrap();
+            assert_eq!(value.get(), 1);
+        };
+        beside(2, (Signal::new(0), Watched::new()), waiter, |(signal, value)| {
+            value.add(1);
+            signal.advance();
+        });
     });
 }
 
 #[test]
 fn an_end_wakes_everyone() {
     check(PREEMPTIONS_MAX, || {
-        let signal = Arc::new(Signal::new(0));
-        let waiters: Vec<_> = (0..2)
-            .map(|_| {
-                let signal = Arc::clone(&signal);
-                thread::spawn(move || assert_eq!(signal.wait(0), Err(Ended)))
-            })
-            .collect();
-        signal.end();
-        waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
+        let waiter = |signal: &Signal, _| assert_eq!(signal.wait(0), Err(Ended));
+        beside(2, Signal::new(0), waiter, Signal::end);
     });
 }
 
 /// Each round, one member after the other owns the value: the barrier alone keeps them apart.
 fn barrier_rounds(members: u32, rounds: u32, preemptions_max: usize) {
     check(preemptions_max, move || {
-        let shared = Arc::new((Barrier::new(members, 0), Watched::new(), Watched::new()));
         let member = move |shared: &(Barrier, Watched, Watched), number: u32| {
             for round in 0..rounds {
                 if round % members == number {
                     shared.1.add(1);
                 }
-                // What whoever came last did is seen by all, like the counter that it resets.
-                shared.0.pass(|| shared.2.add(1)).unwrap();
+                // What the last to arrive did is seen by all, like the counter that it resets.
+                shared.0.arrive_and_wait(|| shared.2.add(1)).unwrap();
                 assert_eq!((shared.1.get(), shared.2.get()), (round + 1, round + 1));
-                shared.0.pass(|| {}).unwrap();
+                shared.0.arrive_and_wait(|| {}).unwrap();
             }
         };
-        let others: Vec<_> = (1..members)
-            .map(|number| {
-                let shared = Arc::clone(&shared);
-                thread::spawn(move || member(&shared, number))
-            })
-            .collect();
-        member(&shared, 0);
-        others.into_iter().for_each(|other| other.join().unwrap());
+        let shared = (Barrier::new(members, 0), Watched::new(), Watched::new());
+        beside(members - 1, shared, member, |shared| member(shared, 0));
     });
 }
 
@@ -127,15 +125,10 @@ fn a_barrier_of_three_orders_a_round() {
 #[test]
 fn a_member_that_ends_the_barrier_releases_the_others() {
     check(PREEMPTIONS_MAX, || {
-        let barrier = Arc::new(Barrier::new(3, 0));
-        let others: Vec<_> = (0..2)
-            .map(|_| {
-                let barrier = Arc::clone(&barrier);
-                thread::spawn(move || assert_eq!(barrier.pass(|| unreachable!()), Err(Ended)))
-            })
-            .collect();
-        barrier.end();
-        others.into_iter().for_each(|other| other.join().unwrap());
+        let member = |barrier: &Barrier, _| {
+            assert_eq!(barrier.arrive_and_wait(|| unreachable!()), Err(Ended))
+        };
+        beside(2, Barrier::new(3, 0), member, Barrier::end);
     });
 }
 
@@ -171,10 +164,10 @@ struct Watches {
     between: Watched,
 }
 
-fn run(mut step: Step<'_, u32>, watches: &Watches) {
-    let job = step.job();
-    while let Some(phase) = step.next_phase() {
-        // The leader changed this before the step, and will again after it.
+fn run(mut pass: Pass<'_, u32>, watches: &Watches) {
+    let job = pass.job();
+    while let Some(phase) = pass.next_phase() {
+        // The leader changed this before the pass, and will again after it.
         assert_eq!(watches.between.get(), job);
         while let Some(item) = watches.claiming.next(&phase) {
             watches.items[item.index() / watches.claiming.stride()].add(1);
@@ -182,11 +175,11 @@ fn run(mut step: Step<'_, u32>, watches: &Watches) {
     }
 }
 
-/// The whole protocol: begin, next_step, claims that start again with each phase, the leader's
-/// turn between the steps, and its end.
-fn crew_steps(
+/// The whole protocol: begin, next_pass, claims that start again with each phase, the leader's
+/// turn between the passes, and its end.
+fn pool_passes(
     workers: usize,
-    steps: u32,
+    passes: u32,
     phases: usize,
     claiming: Claiming,
     preemptions_max: usize,
@@ -204,19 +197,19 @@ fn crew_steps(
                 let watches = Arc::clone(&watches);
                 thread::spawn(move || {
                     let mut taken = 0;
-                    while let Some(step) = worker.next_step() {
-                        run(step, &watches);
+                    while let Some(pass) = worker.next_pass() {
+                        run(pass, &watches);
                         taken += 1;
                     }
-                    assert_eq!(taken, steps);
+                    assert_eq!(taken, passes);
                 })
             })
             .collect();
-        for step in 1..=steps {
+        for pass in 1..=passes {
             watches.between.add(1);
-            run(leader.begin(step, 0..phases), &watches);
+            run(leader.begin(pass, 0..phases), &watches);
             for item in &watches.items {
-                assert_eq!(item.get(), step * phases as u32);
+                assert_eq!(item.get(), pass * phases as u32);
             }
         }
         drop(leader);
@@ -225,26 +218,26 @@ fn crew_steps(
 }
 
 #[test]
-fn a_crew_of_two_runs_two_steps() {
-    crew_steps(2, 2, 1, Claiming::All, 2);
+fn a_pool_of_two_runs_two_passes() {
+    pool_passes(2, 2, 1, Claiming::All, 2);
 }
 
 #[test]
-fn a_crew_of_two_runs_a_step_of_two_phases() {
-    crew_steps(2, 1, 2, Claiming::All, 2);
+fn a_pool_of_two_runs_a_pass_of_two_phases() {
+    pool_passes(2, 1, 2, Claiming::All, 2);
 }
 
 #[test]
-fn a_crew_of_two_leaves_items_out() {
-    crew_steps(2, 1, 2, Claiming::Some, 2);
+fn a_pool_of_two_leaves_items_out() {
+    pool_passes(2, 1, 2, Claiming::Some, 2);
 }
 
 #[test]
-fn a_crew_of_three_runs_a_step() {
-    crew_steps(3, 1, 1, Claiming::All, 1);
+fn a_pool_of_three_runs_a_pass() {
+    pool_passes(3, 1, 1, Claiming::All, 1);
 }
 
 #[test]
-fn a_crew_of_three_leaves_items_out() {
-    crew_steps(3, 1, 1, Claiming::Some, 1);
+fn a_pool_of_three_leaves_items_out() {
+    pool_passes(3, 1, 1, Claiming::Some, 1);
 }

@@ -1,6 +1,6 @@
 //! The region while it is being filled.
 
-use dllm_arena::{Lock, Options, Region, ReserveError, Span, available_bytes, count, populate};
+use dllm_arena::{Lock, Options, Region, ReserveError, Span, available_bytes, count, prefault};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn plain() -> Options {
@@ -9,6 +9,17 @@ fn plain() -> Options {
 
 fn span(offset: usize, bytes: usize) -> Span {
     Span { offset, bytes }
+}
+
+/// Page faults of this thread.
+fn faults(work: impl FnOnce()) -> u64 {
+    let before = count::thread_usage();
+    work();
+    count::thread_usage().since(&before).minor_faults
+}
+
+fn touch(pages: &mut [u8]) {
+    pages.chunks_mut(4096).for_each(|page| page[17] += 1);
 }
 
 #[test]
@@ -27,11 +38,7 @@ fn every_page_is_present_after_reserving() {
         let options = Options { huge_pages, lock: Lock::Off };
         let mut region = Region::reserve(bytes, &options).unwrap();
         let whole = region.span_mut::<u8>(span(0, bytes));
-        let before = count::thread_usage();
-        for page in whole.chunks_mut(4096) {
-            page[17] = 1;
-        }
-        let faults = count::thread_usage().since(&before).minor_faults;
+        let faults = faults(|| touch(whole));
         // 2304 pages were touched; the measuring itself may fault in a page or two of code.
         assert!(faults < 8, "{faults} faults with huge pages {huge_pages}");
     }
@@ -41,26 +48,20 @@ fn every_page_is_present_after_reserving() {
 fn a_mapped_region_is_made_present_by_parts() {
     let bytes = 9 << 20;
     let mut region = Region::map(bytes, &plain()).unwrap();
-    let faults = |work: &mut dyn FnMut()| {
-        let before = count::thread_usage();
-        work();
-        count::thread_usage().since(&before).minor_faults
-    };
-    let touch = |pages: &mut [u8]| pages.chunks_mut(4096).for_each(|page| page[17] += 1);
     let whole = region.span_mut::<u8>(span(0, bytes));
     let (first, rest) = whole.split_at_mut(5 << 20);
-    assert!(faults(&mut || touch(first)) >= 1280, "pages were there before anybody asked");
+    assert!(faults(|| touch(first)) >= 1280, "pages were there before anybody asked");
     std::thread::scope(|scope| {
         // Cut off the boundaries of pages: the ones that are shared are nobody's.
         for part in rest.chunks_mut((1 << 20) + 100) {
-            scope.spawn(|| populate(part));
+            scope.spawn(|| prefault(part));
         }
     });
-    let late = faults(&mut || touch(rest));
+    let late = faults(|| touch(rest));
     assert!((1..16).contains(&late), "{late} faults for 3 shared pages");
-    populate(first);
-    populate(&mut rest[..100]);
-    populate(&mut []);
+    prefault(first);
+    prefault(&mut rest[..100]);
+    prefault(&mut []);
     // What was written is still there.
     assert!(first.chunks(4096).chain(rest.chunks(4096)).all(|page| page[17] == 1));
 }
@@ -95,18 +96,6 @@ fn huge_pages_start_on_their_boundary() {
     let whole = region.span_mut::<u8>(span(0, bytes));
     assert_eq!(whole.as_ptr().addr() % (2 << 20), 0);
     whole[bytes - 1] = 1;
-}
-
-#[test]
-fn a_lock_that_fails_is_a_warning_that_names_the_limit() {
-    for lock in [Lock::Auto, Lock::On] {
-        let region = Region::reserve(1 << 16, &Options { huge_pages: false, lock }).unwrap();
-        if region.locked() {
-            assert!(region.warnings().is_empty());
-        } else {
-            assert!(region.warnings()[0].contains("RLIMIT_MEMLOCK"), "{:?}", region.warnings());
-        }
-    }
 }
 
 #[test]

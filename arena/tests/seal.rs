@@ -1,7 +1,9 @@
 //! What a region may be sealed with: partitions against an oracle that marks every byte, and one
 //! case for each fault of a table.
 
-use dllm_arena::access::{ACCESS_MAX, Fault, WORKERS_MAX};
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+use dllm_arena::access::{ACCESS_MAX, PartitionError, WORKERS_MAX};
 use dllm_arena::{Lock, Options, Partition, PhaseAccess, Region, SealError, Sealing, Span};
 use proptest::prelude::*;
 use std::collections::HashSet;
@@ -24,10 +26,10 @@ fn one_phase(access: PhaseAccess) -> Sealing {
 }
 
 /// Whether a slot of 1000 bytes may be divided like this.
-fn accepted(partition: Partition) -> Result<(), Fault> {
+fn accepted(partition: Partition) -> Result<(), PartitionError> {
     let access = PhaseAccess { writes: vec![(0, partition)], ..PhaseAccess::default() };
     seal(one_phase(access)).map_err(|error| match error {
-        SealError::Partition { phase: 0, slot: 0, fault } => fault,
+        SealError::Partition { phase: 0, slot: 0, error } => error,
         other => panic!("{other}"),
     })
 }
@@ -97,12 +99,12 @@ proptest! {
         prop_assert_eq!(accepted(partition).is_ok(), bytes_by_marking(&partition).is_some());
         if pieces > 1 {
             let tight = Partition { pitch: inner * chunk - 1, ..partition };
-            prop_assert_eq!(accepted(tight), Err(Fault::Pitch));
+            prop_assert_eq!(accepted(tight), Err(PartitionError::Pitch));
         }
         if groups > 1 {
             let outer_stride = (pieces - 1) * pitch + inner * chunk - 1;
             let tight = Partition { outer_stride, ..partition };
-            prop_assert_eq!(accepted(tight), Err(Fault::OuterStride));
+            prop_assert_eq!(accepted(tight), Err(PartitionError::OuterStride));
         }
     }
 }
@@ -122,16 +124,16 @@ fn the_constructors_cover_what_they_say() {
     let part = all(Partition::columns(3, 4, 20, 2));
     assert_eq!(part, (0..12).chain(20..32).collect());
     assert_eq!(Partition::blocks(10, 100).starting_at(7).first, 7);
-    assert_eq!(accepted(Partition::whole(1001)), Err(Fault::Outside));
-    assert_eq!(accepted(Partition::blocks(11, 100)), Err(Fault::Outside));
+    assert_eq!(accepted(Partition::whole(1001)), Err(PartitionError::Outside));
+    assert_eq!(accepted(Partition::blocks(11, 100)), Err(PartitionError::Outside));
     // The last group need not be full.
     let partial = Partition { items: 9, ..Partition::grouped(2, 5, 10, 50, 10) };
     let longer = Partition { items: 11, ..Partition::grouped(2, 5, 9, 50, 10) };
     assert_eq!(all(partial).len(), 900);
-    assert_eq!(accepted(longer), Err(Fault::Outside));
+    assert_eq!(accepted(longer), Err(PartitionError::Outside));
     let by_column = Partition::grouped(2, 5, 10, 50, 10).numbered_by_column();
     assert_eq!(all(by_column), range(1000));
-    assert_eq!(accepted(Partition { items: 9, ..by_column }), Err(Fault::Ragged));
+    assert_eq!(accepted(Partition { items: 9, ..by_column }), Err(PartitionError::Ragged));
 }
 
 #[test]
@@ -143,18 +145,21 @@ fn impossible_numbers_are_faults_and_no_overflow() {
         Partition { chunk: 0, ..good },
         Partition { pieces: 0, ..good },
     ] {
-        assert_eq!(accepted(zero), Err(Fault::Zero));
+        assert_eq!(accepted(zero), Err(PartitionError::Zero));
     }
     let huge = usize::MAX;
-    assert_eq!(accepted(Partition { first: huge, ..good }), Err(Fault::Items));
-    assert_eq!(accepted(Partition { chunk: huge, ..good }), Err(Fault::Outside));
-    assert_eq!(accepted(Partition { pitch: huge, ..good }), Err(Fault::Outside));
-    assert_eq!(accepted(Partition { pieces: huge, ..good }), Err(Fault::Outside));
+    assert_eq!(accepted(Partition { first: huge, ..good }), Err(PartitionError::Items));
+    assert_eq!(accepted(Partition { chunk: huge, ..good }), Err(PartitionError::Outside));
+    assert_eq!(accepted(Partition { pitch: huge, ..good }), Err(PartitionError::Outside));
+    assert_eq!(accepted(Partition { pieces: huge, ..good }), Err(PartitionError::Outside));
     let far = Partition { items: huge, outer_stride: huge, ..good };
-    assert_eq!(accepted(far), Err(Fault::Outside));
+    assert_eq!(accepted(far), Err(PartitionError::Outside));
     let many = Partition { items: huge / 2, inner: 1, outer_stride: 200, ..good };
-    assert_eq!(accepted(many), Err(Fault::Outside));
-    assert_eq!(accepted(Partition::grouped(huge, huge, huge, huge, huge)), Err(Fault::Outside));
+    assert_eq!(accepted(many), Err(PartitionError::Outside));
+    assert_eq!(
+        accepted(Partition::grouped(huge, huge, huge, huge, huge)),
+        Err(PartitionError::Outside)
+    );
 }
 
 #[test]
@@ -215,6 +220,6 @@ fn memory_that_is_written_is_not_used_twice() {
 fn errors_name_phase_and_slots() {
     let error = SealError::Overlap { phase: 3, slots: [1, 4] };
     assert_eq!(error.to_string(), "phase 3: slots 1 and 4 share memory and one is written");
-    let error = SealError::Partition { phase: 2, slot: 5, fault: Fault::Pitch };
+    let error = SealError::Partition { phase: 2, slot: 5, error: PartitionError::Pitch };
     assert!(error.to_string().starts_with("phase 2: the partition of slot 5"), "{error}");
 }

@@ -1,6 +1,7 @@
 //! What the benches share: noise, hashes, and how they start.
 
 #![allow(dead_code, reason = "every bench uses another part of it")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use criterion::Criterion;
 use dllm_cpu::Kernels;

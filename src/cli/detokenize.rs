@@ -1,11 +1,11 @@
 //! `detokenize`: the text of token ids.
 
 use crate::cli::args::{FilePath, Ids};
-use crate::cli::failure::Failure;
-use crate::cli::source::Source;
-use crate::cli::{End, output, session};
+use crate::cli::failure::{End, Failure};
+use crate::cli::model::ModelSource;
+use crate::cli::output;
 use argh::FromArgs;
-use dllm_rt::vocab::Show;
+use dllm_rt::vocab::{Show, Vocab};
 use serde_json::json;
 use std::io::{self, IsTerminal, Write};
 
@@ -26,11 +26,8 @@ pub struct Detokenize {
 }
 
 /// Runs the command.
-///
-/// # Errors
-/// A file that cannot be used, an id that does not exist.
 pub fn run(command: &Detokenize) -> Result<End, Failure> {
-    let vocab = session::vocab(&Source::new(command.model.as_ref()).open()?)?;
+    let vocab = Vocab::from_gguf(&ModelSource::new(command.model.as_ref()).open()?)?;
     let ids = &command.tokens.0;
     if command.json {
         output::json(&json!({ "text": vocab.decode_text(ids, Show::All)? }))?;

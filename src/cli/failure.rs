@@ -1,19 +1,31 @@
-//! Why a command failed, and which exit status that is.
+//! How a command ended, and why one failed.
 
-use dllm_rt::{Error, denoise, gguf, model, plan, synth, vocab};
-use std::fmt;
+use dllm_rt::{Error, backend, denoise, gguf, model, synth, vocab};
 use std::path::Path;
 
+/// How a command that did not fail ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// With all that was asked for.
+    Done,
+    /// Before, because the user said so; what there was is printed.
+    Interrupted,
+}
+
 /// Why a command failed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// The arguments make no sense together.
+    #[error("{0}")]
     Usage(String),
     /// A command or flag that a later version will have.
+    #[error("{0} does not exist in this version yet")]
     Later(String),
-    /// The library refuses.
+    /// The library refuses. It names fields, which are flags here.
+    #[error("{}", in_flags(.0))]
     Library(Error),
     /// A file, or a standard stream, cannot be read or written.
+    #[error("cannot {doing}: {cause}")]
     File {
         /// What was to be done, with the file's name.
         doing: String,
@@ -21,6 +33,7 @@ pub enum Failure {
         cause: std::io::Error,
     },
     /// A text is not UTF-8.
+    #[error("{name} is not UTF-8: the byte at offset {offset} belongs to no character")]
     Encoding {
         /// Where the text is from.
         name: String,
@@ -28,6 +41,7 @@ pub enum Failure {
         offset: usize,
     },
     /// A text is longer than any canvas.
+    #[error("{name} is longer than {bytes_max} bytes, the most that is read")]
     TextTooLong {
         /// Where the text is from.
         name: String,
@@ -35,78 +49,43 @@ pub enum Failure {
         bytes_max: u64,
     },
     /// Standard input has nothing in it.
+    #[error(
+        "standard input is empty: pipe a prompt into it, or give --prompt, --prompt-file, \
+         --messages or --tokens"
+    )]
     NoInput,
-    /// The canvas is longer than the model's context.
-    Context {
-        /// Tokens of prompt and answer.
-        positions: usize,
-        /// What the file says.
-        context: usize,
-    },
-    /// The tokenizer has tokens that the model cannot take.
-    Vocabulary {
-        /// Tokens of the tokenizer.
-        tokens: usize,
-        /// Rows of the embedding.
-        rows: usize,
-    },
-    /// A line of a file of tasks is of no use.
-    Task(String),
-    /// A prompt's `[[n]]` is of no use.
-    Hole(String),
-    /// The messages bring a system turn and `--system` another.
-    TwoSystems,
-    /// This machine or this model cannot do what was asked, said with the sizes.
+    /// A line of a file of tasks is of no use, or this machine or model cannot do what was asked.
+    #[error("{0}")]
     Beyond(String),
-    /// Whoever read standard output is gone.
+    /// The messages bring a system turn and `--system` another.
+    #[error("the messages begin with a system turn; leave --system out")]
+    TwoSystems,
+    /// The reader of standard output is gone.
+    #[error("standard output was closed")]
     BrokenPipe,
 }
 
 impl Failure {
+    /// Whether the arguments alone are to blame.
+    pub fn is_usage(&self) -> bool {
+        use denoise::Error::ThresholdAndFactor;
+        matches!(self, Failure::Usage(_) | Failure::Library(Error::Request(ThresholdAndFactor)))
+    }
+
     /// A file that cannot be used.
     pub fn file(doing: &str, path: &Path, cause: std::io::Error) -> Failure {
         Failure::File { doing: format!("{doing} `{}`", path.display()), cause }
     }
 }
 
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Failure::Usage(message) => f.write_str(message),
-            Failure::Later(what) => write!(f, "{what} does not exist in this version yet"),
-            Failure::Library(error) => error.fmt(f),
-            Failure::File { doing, cause } => write!(f, "cannot {doing}: {cause}"),
-            Failure::Encoding { name, offset } => {
-                write!(
-                    f,
-                    "{name} is not UTF-8: the byte at offset {offset} belongs to no character"
-                )
-            }
-            Failure::TextTooLong { name, bytes_max } => {
-                write!(f, "{name} is longer than {bytes_max} bytes, the most that is read")
-            }
-            Failure::NoInput => f.write_str(
-                "standard input is empty: pipe a prompt into it, or give --prompt, --prompt-file, \
-                 --messages or --tokens",
-            ),
-            Failure::Context { positions, context } => write!(
-                f,
-                "prompt and answer are {positions} tokens, but the model's context_length is \
-                 {context}: shorten the prompt or give fewer --max-tokens"
-            ),
-            Failure::Vocabulary { tokens, rows } => write!(
-                f,
-                "tokenizer.ggml.tokens has {tokens} tokens, but token_embd.weight has {rows} rows: \
-                 the tokenizer belongs to another model"
-            ),
-            Failure::Task(message) | Failure::Hole(message) | Failure::Beyond(message) => {
-                f.write_str(message)
-            }
-            Failure::TwoSystems => {
-                f.write_str("the messages begin with a system turn; leave --system out")
-            }
-            Failure::BrokenPipe => f.write_str("standard output was closed"),
+/// The library's message with the flags that set the fields it names.
+fn in_flags(error: &Error) -> String {
+    let message = named(&error.to_string());
+    match error {
+        Error::Vocab(vocab::Error::TemplateMissing { .. } | vocab::Error::TemplateToken { .. }) => {
+            format!("{message} (--no-chat)")
         }
+        _ => message,
     }
 }
 
@@ -120,4 +99,58 @@ macro_rules! from {
     };
 }
 
-from!(Error, gguf::Fault, model::Fault, vocab::Fault, plan::Fault, denoise::Fault, synth::Fault);
+from!(Error, backend::Error, gguf::Error, model::Error, vocab::Error, denoise::Error, synth::Error);
+
+/// Names of fields that a message of the library may hold in backticks and that are flags here.
+const FIELDS: [&str; 24] = [
+    "preset",
+    "max_tokens",
+    "steps",
+    "block_length",
+    "threshold",
+    "factor",
+    "cache",
+    "refresh",
+    "grow",
+    "algorithm",
+    "temperature",
+    "top_p",
+    "top_k",
+    "alg_temp",
+    "eps",
+    "cfg_scale",
+    "seed",
+    "early_stop",
+    "forbid_end",
+    "distrust_end",
+    "mask_token",
+    "isa",
+    "full_logits",
+    "threads",
+];
+
+/// A message of the library with the fields that it names as the flags that set them.
+fn named(message: &str) -> String {
+    let mut named = String::new();
+    for (index, part) in message.split('`').enumerate() {
+        // Every second part stands between backticks; the last one has none after it.
+        match (index % 2, FIELDS.contains(&part)) {
+            (1, true) => named.push_str(&format!("--{}", part.replace('_', "-"))),
+            (1, false) => named.push_str(&format!("`{part}`")),
+            _ => named.push_str(part),
+        }
+    }
+    named
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_become_flags_and_other_names_stay() {
+        let said = "`top_p` is 2; tensor `output.weight` and `cache` none";
+        assert_eq!(named(said), "--top-p is 2; tensor `output.weight` and --cache none");
+        assert_eq!(named("plain"), "plain");
+    }
+}

@@ -1,9 +1,8 @@
-//! The flags of every command that runs a model.
+//! The flags of every command that runs a model, and of every command that generates.
 
 use crate::cli::args::{Cpus, FilePath, LockMode};
 use crate::cli::failure::Failure;
-use crate::cli::source::Source;
-use dllm_rt::team::cpus;
+use dllm_rt::backend::cpu::threads::cpus;
 use dllm_rt::{Device, Options};
 
 /// Defines a command with its own fields and those of every command that runs a model: the
@@ -38,9 +37,6 @@ macro_rules! model_command {
             /// (default: auto)
             #[argh(option, arg_name = "mode")]
             pub lock: Option<$crate::cli::args::LockMode>,
-            /// keep packed weights in this folder, so that later loads are cheaper
-            #[argh(option, arg_name = "folder")]
-            pub packed_cache: Option<$crate::cli::args::FilePath>,
             /// the mask token's id, for files that name none
             #[argh(option, arg_name = "id")]
             pub mask_token: Option<u32>,
@@ -54,7 +50,7 @@ macro_rules! model_command {
 
         impl $name {
             /// The flags that are not this command's own.
-            fn model_flags(&self) -> $crate::cli::flags::ModelFlags {
+            pub fn model_flags(&self) -> $crate::cli::flags::ModelFlags {
                 $crate::cli::flags::ModelFlags {
                     model: self.model.clone(),
                     threads: self.threads,
@@ -63,7 +59,6 @@ macro_rules! model_command {
                     device: self.device.clone(),
                     huge_pages: self.huge_pages,
                     lock: self.lock,
-                    packed_cache: self.packed_cache.clone(),
                     mask_token: self.mask_token,
                     verbose: self.verbose,
                 }
@@ -73,37 +68,141 @@ macro_rules! model_command {
 }
 pub(in crate::cli) use model_command;
 
+/// Defines a command as [`model_command!`] does, with the fields of every command that generates
+/// beside its own.
+macro_rules! generation_command {
+    ($(#[$meta:meta])* pub struct $name:ident { $($own:tt)* }) => {
+        $crate::cli::flags::model_command! {
+            $(#[$meta])*
+            pub struct $name {
+                $($own)*
+                /// tokens a block (LLaDA, and Dream with a threshold or factor; default: 32)
+                #[argh(option, arg_name = "n")]
+                block_length: Option<u32>,
+                /// low_confidence or random (LLaDA); entropy, maskgit_plus, topk_margin or origin
+                /// (Dream)
+                #[argh(option, arg_name = "name")]
+                algorithm: Option<dllm_rt::sample::Algorithm>,
+                /// randomness of the tokens (default: LLaDA 0; Dream 0.2 with --top-p 0.95)
+                #[argh(option, arg_name = "t")]
+                temperature: Option<f64>,
+                /// share of the probability that is kept (Dream; default: 1 with --temperature)
+                #[argh(option, arg_name = "p")]
+                top_p: Option<f64>,
+                /// number of tokens that are kept (Dream; default: 0, all)
+                #[argh(option, arg_name = "k")]
+                top_k: Option<u32>,
+                /// randomness of the positions (Dream; default: 0)
+                #[argh(option, arg_name = "t")]
+                alg_temp: Option<f64>,
+                /// the time at which the last step ends (Dream; default: 1e-3)
+                #[argh(option, arg_name = "e")]
+                eps: Option<f64>,
+                /// weight of classifier-free guidance, which doubles the work (LLaDA; default: 0)
+                #[argh(option, arg_name = "g")]
+                cfg_scale: Option<f64>,
+                /// key of the random numbers (default: 42)
+                #[argh(option, arg_name = "n")]
+                seed: Option<u64>,
+                /// true or false: whether to stop once the text has ended (default: true)
+                #[argh(option, arg_name = "bool")]
+                early_stop: Option<bool>,
+                /// never choose an end-of-text token
+                #[argh(switch)]
+                forbid_end: bool,
+                /// commit end-of-text and end-of-turn tokens last (LLaDA)
+                #[argh(switch)]
+                distrust_end: bool,
+                /// without the chat template; a BOS leads only where the file asks for one
+                #[argh(switch)]
+                no_chat: bool,
+                /// settings under one name: exact, balanced or fast; flags that are given beside
+                /// it count (default: exact)
+                #[argh(option, arg_name = "name")]
+                preset: Option<dllm_rt::denoise::Preset>,
+                /// commit every position of the block whose certainty, from 0 to 1, is at least
+                /// this
+                #[argh(option, arg_name = "p")]
+                threshold: Option<f64>,
+                /// commit the n surest of the block, n the most with (n + 1)(1 - certainty) within
+                /// this
+                #[argh(option, arg_name = "f")]
+                factor: Option<f64>,
+                /// keep keys and values from step to step: none, those left of the block (prefix),
+                /// or on both sides of it (dual) (default: none)
+                #[argh(option, arg_name = "kind")]
+                cache: Option<dllm_rt::denoise::Cache>,
+                /// with --cache: compute all of them anew after so many steps of a block (default:
+                /// at its first step alone)
+                #[argh(option, arg_name = "n")]
+                refresh: Option<u32>,
+                /// true or false: whether to begin with one block and append others while the text
+                /// has not ended, up to --max-tokens (default: false)
+                #[argh(option, arg_name = "bool")]
+                grow: Option<bool>,
+                /// stop after so many milliseconds with the best text so far
+                #[argh(option, arg_name = "n")]
+                deadline_ms: Option<u64>,
+            }
+        }
+
+        impl $name {
+            /// The parameters of these flags for so many tokens and steps.
+            pub fn parameters(
+                &self,
+                max_tokens: Option<u32>,
+                steps: Option<u32>,
+            ) -> dllm_rt::RequestParameters {
+                let default = dllm_rt::RequestParameters::default();
+                dllm_rt::RequestParameters {
+                    preset: self.preset.unwrap_or_default(),
+                    max_tokens: max_tokens.unwrap_or(default.max_tokens),
+                    steps,
+                    block_length: self.block_length,
+                    threshold: self.threshold,
+                    factor: self.factor,
+                    cache: self.cache,
+                    refresh: self.refresh,
+                    grow: self.grow,
+                    algorithm: self.algorithm,
+                    temperature: self.temperature,
+                    top_p: self.top_p,
+                    top_k: self.top_k,
+                    alg_temp: self.alg_temp,
+                    eps: self.eps,
+                    cfg_scale: self.cfg_scale.unwrap_or(default.cfg_scale),
+                    seed: self.seed.unwrap_or(default.seed),
+                    early_stop: self.early_stop.unwrap_or(default.early_stop),
+                    forbid_end: self.forbid_end,
+                    distrust_end: self.distrust_end,
+                }
+            }
+
+            /// How long a generation may take.
+            pub fn deadline(&self) -> Option<std::time::Duration> {
+                self.deadline_ms.map(std::time::Duration::from_millis)
+            }
+        }
+    };
+}
+pub(in crate::cli) use generation_command;
+
 /// How to load a model.
 #[derive(Clone, Debug)]
 pub struct ModelFlags {
-    /// Where it is.
     pub model: Option<FilePath>,
-    /// Worker threads.
     pub threads: Option<usize>,
-    /// Where to pin them.
     pub cpus: Option<Cpus>,
-    /// Instruction set.
     pub isa: Option<String>,
-    /// Device.
     pub device: Option<String>,
     /// Whether to ask for huge pages.
     pub huge_pages: bool,
-    /// Whether to lock.
     pub lock: Option<LockMode>,
-    /// Where to keep packed weights.
-    pub packed_cache: Option<FilePath>,
-    /// For files that name none.
     pub mask_token: Option<u32>,
-    /// Whether to say more.
     pub verbose: bool,
 }
 
 impl ModelFlags {
-    /// Where the model comes from.
-    pub fn source(&self) -> Source<'_> {
-        Source::new(self.model.as_ref())
-    }
-
     /// Worker threads: as many as asked for, as there are `--cpus`, or as physical cores.
     pub fn threads(&self) -> usize {
         let listed = self.cpus.as_ref().map(|cpus| cpus.0.len());
@@ -134,14 +233,13 @@ impl ModelFlags {
             pin_caller: true,
             huge_pages: self.huge_pages,
             lock,
-            packed_cache: self.packed_cache.as_ref().map(|path| path.0.clone()),
         })
     }
 
     /// Whether the user asked for something that the system may refuse with a warning.
     pub fn wants_warnings(&self) -> bool {
         let locks = self.lock.is_some_and(|mode| mode.0 == dllm_rt::Lock::On);
-        let asked = self.huge_pages || self.cpus.is_some() || self.packed_cache.is_some();
+        let asked = self.huge_pages || self.cpus.is_some();
         self.verbose || asked || locks
     }
 }

@@ -1,9 +1,9 @@
 //! `inspect`: what a GGUF file holds.
 
 use crate::cli::args::FilePath;
-use crate::cli::failure::Failure;
-use crate::cli::source::Source;
-use crate::cli::{End, output};
+use crate::cli::failure::{End, Failure};
+use crate::cli::model::ModelSource;
+use crate::cli::output;
 use argh::FromArgs;
 use dllm_rt::gguf::inspect;
 
@@ -21,11 +21,8 @@ pub struct Inspect {
 }
 
 /// Runs the command.
-///
-/// # Errors
-/// Whatever is wrong with the file.
 pub fn run(command: &Inspect) -> Result<End, Failure> {
-    let gguf = Source::new(command.path.as_ref()).open()?;
+    let gguf = ModelSource::new(command.path.as_ref()).open()?;
     output::results(|out| match command.json {
         true => inspect::write_json(&gguf, out),
         false => inspect::write_text(&gguf, out),

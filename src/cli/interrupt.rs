@@ -12,9 +12,6 @@ pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
     /// Takes SIGINT over, for the rest of the process's life.
-    ///
-    /// # Errors
-    /// What the system says.
     pub fn listen() -> Result<Interrupt, Failure> {
         let pressed = Arc::new(AtomicBool::new(false));
         // In this order: the second signal finds the flag that the first one has set.
@@ -22,6 +19,11 @@ impl Interrupt {
             .and_then(|_| flag::register(SIGINT, Arc::clone(&pressed)))
             .map_err(|cause| Failure::File { doing: "listen for interrupts".into(), cause })?;
         Ok(Interrupt(pressed))
+    }
+
+    /// The flag itself.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
     }
 
     /// Whether there was an interrupt.

@@ -1,11 +1,11 @@
 //! `logits`: one forward pass.
 
 use crate::cli::args::{FilePath, Ids};
-use crate::cli::failure::Failure;
+use crate::cli::failure::{End, Failure};
 use crate::cli::flags::model_command;
-use crate::cli::{End, output, session};
-use dllm_rt::model::Config;
-use dllm_rt::{Error, Limits, Model};
+use crate::cli::{model, output};
+use dllm_rt::model::{Config, Network};
+use dllm_rt::{Error, Limits};
 use serde_json::json;
 use std::io::{self, Write};
 use std::path::Path;
@@ -28,9 +28,6 @@ model_command! {
 }
 
 /// Runs the command.
-///
-/// # Errors
-/// A model, ids or rows that cannot be used, a file that cannot be written.
 pub fn run(command: &Logits) -> Result<End, Failure> {
     let flags = command.model_flags();
     let options = flags.options()?;
@@ -51,15 +48,15 @@ pub fn run(command: &Logits) -> Result<End, Failure> {
         output::check_target(&command.out.0)?;
     }
     let gguf = flags.source().open()?;
-    check(ids, &rows, &Model::from_gguf(&gguf)?.config)?;
-    let mut wanted = rows.clone();
-    wanted.sort_unstable();
-    wanted.dedup();
-    let limits = Limits { logits: true, ..Limits::new(ids.len(), wanted.len(), flags.threads()) };
-    let mut engine = session::load(&gguf, limits, &options, &flags)?;
-    let logits: Vec<&[f32]> = engine.logits(ids, &wanted)?.rows().collect();
-    // Every row asked for is among the wanted ones.
-    let asked = || rows.iter().filter_map(|row| wanted.binary_search(row).ok());
+    check(ids, &rows, &Network::from_gguf(&gguf)?.config)?;
+    let mut computed = rows.clone();
+    computed.sort_unstable();
+    computed.dedup();
+    let limits = Limits { logits: true, ..Limits::new(ids.len(), computed.len(), flags.threads()) };
+    let mut engine = model::load(&gguf, limits, &options, &flags)?;
+    let logits: Vec<&[f32]> = engine.logits(ids, &computed)?.rows().collect();
+    // Every row asked for is among those computed.
+    let asked = || rows.iter().filter_map(|row| computed.binary_search(row).ok());
     let write = |out: &mut dyn Write| asked().try_for_each(|at| write_row(out, logits[at]));
     if to_stdout {
         output::results(|out| write(out))?;
@@ -78,7 +75,10 @@ pub fn run(command: &Logits) -> Result<End, Failure> {
 fn check(ids: &[u32], rows: &[u32], config: &Config) -> Result<(), Failure> {
     // The logits of such a model mean something under a causal mask only.
     config.architecture.check_generates()?;
-    session::check_context(ids.len(), config)?;
+    let (positions, context) = (ids.len(), config.context);
+    if positions > context {
+        return Err(Error::Context { positions, context }.into());
+    }
     let vocab = config.vocab;
     if let Some(position) = ids.iter().position(|id| *id as usize >= vocab) {
         return Err(Error::Token { position, token: ids[position], vocab }.into());

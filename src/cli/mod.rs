@@ -3,29 +3,24 @@
 //! Results go to standard output, everything else to standard error. The exit status is 0 for
 //! done, 1 for an error that names its cause, 2 for wrong usage, 130 after an interrupt.
 
-mod answer;
 mod args;
 mod bench;
 mod detokenize;
 mod eval;
 mod failure;
 mod flags;
-mod generation;
-mod holes;
 mod inspect;
 mod interrupt;
-mod later;
 mod logits;
+mod model;
 mod output;
 mod plan;
 mod prompt;
 mod run;
-mod session;
-mod source;
 mod tokenize;
 
 use argh::FromArgs;
-use failure::Failure;
+use failure::{End, Failure};
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
@@ -34,6 +29,12 @@ use std::process::ExitCode;
 const USAGE: u8 = 2;
 /// What a shell sees after an interrupt: 128 and the number of SIGINT.
 const INTERRUPTED: u8 = 130;
+
+/// The commands that there are.
+const COMMANDS: [&str; 8] =
+    ["run", "tokenize", "detokenize", "inspect", "logits", "plan", "bench", "eval"];
+/// Commands that a later version will have.
+const COMMANDS_LATER: [&str; 4] = ["profile", "serve", "batch", "doctor"];
 
 /// Runs masked-diffusion language models from GGUF files.
 #[derive(FromArgs, Debug)]
@@ -58,25 +59,16 @@ enum Command {
     Eval(Box<eval::Eval>),
 }
 
-/// How a command that did not fail ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// With all that was asked for.
-    Done,
-    /// Before, because the user said so; what there was is printed.
-    Interrupted,
-}
-
 /// Runs the command that `args`, without the program's name, ask for.
 pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     let args: Vec<String> = args.map(args::escape).collect();
-    let result = later::refuse_command(&args).and_then(|()| parse(&args)).and_then(execute);
+    let result = refuse_later(&args).and_then(|()| parse(&args)).and_then(execute);
     match result {
         Ok(End::Done) => ExitCode::SUCCESS,
         Ok(End::Interrupted) => ExitCode::from(INTERRUPTED),
         // Nobody reads on, so nothing is missing.
         Err(Failure::BrokenPipe) => ExitCode::SUCCESS,
-        Err(failure @ Failure::Usage(_)) => {
+        Err(failure) if failure.is_usage() => {
             let lines: Vec<String> = failure.to_string().lines().map(args::one_line).collect();
             output::say(&format!("dllm-rt: {}", lines.join("\n")));
             ExitCode::from(USAGE)
@@ -85,6 +77,16 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
             output::say(&format!("dllm-rt: {}", args::one_line(&failure.to_string())));
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Refuses a command that a later version will have, whatever follows it.
+fn refuse_later(args: &[String]) -> Result<(), Failure> {
+    match args.first() {
+        Some(first) if COMMANDS_LATER.contains(&first.as_str()) => {
+            Err(Failure::Later(format!("command `{first}`")))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -111,7 +113,7 @@ fn parse(args: &[String]) -> Result<Option<Command>, Failure> {
 
 fn usage(args: &[String], message: &str) -> Failure {
     let command = match args.first() {
-        Some(first) if later::COMMANDS.contains(&first.as_str()) => format!("{first} "),
+        Some(first) if COMMANDS.contains(&first.as_str()) => format!("{first} "),
         _ => String::new(),
     };
     let message = match args.iter().position(|arg| args::is_escaped(arg)) {

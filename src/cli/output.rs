@@ -1,7 +1,9 @@
 //! Standard output and error, files that are whole or absent, and progress.
 
 use crate::cli::failure::Failure;
+use dllm_rt::GenerationParameters;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::{Value, json};
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -34,14 +36,18 @@ pub fn results(
 }
 
 /// Writes one JSON value and a newline to standard output.
-///
-/// # Errors
-/// As [`results`].
 pub fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
     results(|out| {
         serde_json::to_writer(&mut *out, value)?;
         writeln!(out)
     })
+}
+
+/// Parameters under the names of their flags, with the number of steps that follows from them.
+pub fn settings(parameters: &GenerationParameters, steps: u32) -> Value {
+    let mut settings = json!(parameters);
+    settings["steps"] = steps.into();
+    settings
 }
 
 /// Refuses a path that nothing can be written to, before the work is done.

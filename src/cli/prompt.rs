@@ -1,9 +1,9 @@
-//! Where a prompt comes from, and its token ids.
+//! Where a prompt comes from.
 
 use crate::cli::args::{FilePath, Ids, Text};
 use crate::cli::failure::Failure;
-use crate::cli::holes::{self, Piece};
-use dllm_rt::vocab::{self, Message, Special, Vocab};
+use dllm_rt::Prompt;
+use dllm_rt::vocab::{self, Message, Special};
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::path::Path;
@@ -14,33 +14,14 @@ const TEXT_BYTES_MAX: u64 = 64 << 20;
 /// The flags that say what the prompt is.
 #[derive(Clone, Copy, Debug)]
 pub struct PromptFlags<'a> {
-    /// `--prompt`
     pub prompt: Option<&'a Text>,
-    /// `--prompt-file`
     pub file: Option<&'a FilePath>,
-    /// `--messages`
     pub messages: Option<&'a FilePath>,
-    /// `--tokens`
     pub tokens: Option<&'a Ids>,
-    /// `--system`
     pub system: Option<&'a Text>,
-    /// `--no-chat`
     pub no_chat: bool,
-    /// `--special`
     pub special: bool,
-    /// `--holes`
     pub holes: bool,
-}
-
-/// A prompt that has been read and not yet encoded.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Prompt {
-    /// Ids as they are.
-    Tokens(Vec<u32>),
-    /// Text as it is, with or without control tokens in it.
-    Plain(String, Special),
-    /// Turns for the chat template.
-    Chat(Vec<Message>),
 }
 
 impl PromptFlags<'_> {
@@ -51,7 +32,7 @@ impl PromptFlags<'_> {
     pub fn read(&self) -> Result<Prompt, Failure> {
         self.check()?;
         if let Some(tokens) = self.tokens {
-            return Ok(Prompt::Tokens(tokens.0.clone()));
+            return Ok(Prompt::Ids(tokens.0.clone()));
         }
         if let Some(file) = self.messages {
             let turns = vocab::parse_messages(&read_file(&file.0, TEXT_BYTES_MAX)?)?;
@@ -64,9 +45,9 @@ impl PromptFlags<'_> {
         };
         if self.no_chat {
             let special = if self.special { Special::Parse } else { Special::AsText };
-            return Ok(Prompt::Plain(text, special));
+            return Ok(Prompt::Text { text, special });
         }
-        Ok(Prompt::Chat(self.with_system(vec![message("user", &text)])?))
+        Ok(Prompt::Chat(self.with_system(vec![Message::new("user", &text)])?))
     }
 
     fn check(&self) -> Result<(), Failure> {
@@ -107,54 +88,10 @@ impl PromptFlags<'_> {
             if turns.first().is_some_and(|turn| turn.role == "system") {
                 return Err(Failure::TwoSystems);
             }
-            turns.insert(0, message("system", &system.0));
+            turns.insert(0, Message::new("system", &system.0));
         }
         Ok(turns)
     }
-}
-
-impl Prompt {
-    /// The token ids; `mask` is the mask token where `[[n]]` in the text is a hole.
-    ///
-    /// # Errors
-    /// A text or conversation that cannot be encoded, a hole that cannot be.
-    pub fn encode(self, vocab: &Vocab, mask: Option<u32>) -> Result<Vec<u32>, Failure> {
-        match (self, mask) {
-            (Prompt::Tokens(ids), _) => Ok(ids),
-            (Prompt::Plain(text, special), None) => Ok(vocab.encode_prompt(&text, special)?),
-            (Prompt::Plain(text, special), Some(mask)) => plain(vocab, &text, special, mask),
-            (Prompt::Chat(turns), None) => Ok(vocab.encode_chat(&turns)?),
-            (Prompt::Chat(turns), Some(mask)) => chat(vocab, turns, mask),
-        }
-    }
-}
-
-/// One turn.
-pub fn message(role: &str, content: &str) -> Message {
-    Message { role: role.into(), content: content.into() }
-}
-
-fn plain(vocab: &Vocab, text: &str, special: Special, mask: u32) -> Result<Vec<u32>, Failure> {
-    let mut ids = Vec::new();
-    for (index, piece) in holes::pieces(text)?.into_iter().enumerate() {
-        match piece {
-            // The first piece is a text, if an empty one; a BOS comes before it.
-            Piece::Text(text) if index == 0 => ids = vocab.encode_prompt(text, special)?,
-            Piece::Text(text) => ids.extend(vocab.encode(text, special)?),
-            Piece::Hole(count) => ids.extend(std::iter::repeat_n(mask, count)),
-        }
-    }
-    Ok(ids)
-}
-
-fn chat(vocab: &Vocab, mut turns: Vec<Message>, mask: u32) -> Result<Vec<u32>, Failure> {
-    let marker = ('\u{e000}'..='\u{f8ff}')
-        .find(|marker| turns.iter().all(|turn| !turn.content.contains(*marker)))
-        .ok_or_else(|| Failure::Hole("the messages use every private-use character".into()))?;
-    for turn in &mut turns {
-        turn.content = holes::marked(&turn.content, marker)?;
-    }
-    Ok(vocab.encode_chat_holes(&turns, marker, mask)?)
 }
 
 /// The text of a file of at most `bytes_max`.

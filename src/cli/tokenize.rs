@@ -1,11 +1,12 @@
 //! `tokenize`: the token ids of a prompt.
 
 use crate::cli::args::{FilePath, Text};
-use crate::cli::failure::Failure;
+use crate::cli::failure::{End, Failure};
+use crate::cli::model::ModelSource;
+use crate::cli::output;
 use crate::cli::prompt::PromptFlags;
-use crate::cli::source::Source;
-use crate::cli::{End, output, session};
 use argh::FromArgs;
+use dllm_rt::vocab::Vocab;
 use serde_json::json;
 use std::io::Write;
 
@@ -41,9 +42,6 @@ pub struct Tokenize {
 }
 
 /// Runs the command.
-///
-/// # Errors
-/// A file that cannot be used, a text that cannot be encoded.
 pub fn run(command: &Tokenize) -> Result<End, Failure> {
     let prompt = PromptFlags {
         prompt: command.prompt.as_ref(),
@@ -56,8 +54,8 @@ pub fn run(command: &Tokenize) -> Result<End, Failure> {
         holes: false,
     };
     let prompt = prompt.read()?;
-    let ids =
-        prompt.encode(&session::vocab(&Source::new(command.model.as_ref()).open()?)?, None)?;
+    let ids = prompt
+        .encode(&Vocab::from_gguf(&ModelSource::new(command.model.as_ref()).open()?)?, None)?;
     if command.json {
         output::json(&json!({ "tokens": ids }))?;
     } else {

@@ -1,21 +1,21 @@
-//! Denoising: which positions want a token at a step, and which of the answers are committed.
+//! Denoising: which positions are candidates at a step, and which of the choices are committed.
 //!
 //! A run is: [`Canvas::new`], then until [`Canvas::is_done`]: [`Canvas::plan_step`], one forward
-//! pass over the rows [`Canvas::rows`] of [`Canvas::ids`], which may have grown (a second over
-//! [`Canvas::unconditional_ids`] under guidance), one [`choose`](crate::sample::choose) a wanted
-//! position with [`Canvas::rule`], and [`Canvas::commit`]. All memory is taken by `Canvas::new`.
-mod canvas;
-mod fault;
-mod kept;
-mod pick;
-mod preset;
-mod schedule;
-mod shares;
+//! pass over [`Canvas::ids`], which may have grown (a second over [`Canvas::unconditional_ids`]
+//! under guidance), one [`choose`](crate::sample::choose) a candidate with [`Canvas::rule`], and
+//! [`Canvas::commit`]. All memory is taken by `Canvas::new`.
 
-pub use canvas::{Canvas, Committed, ModelFacts, Progress, Wanted};
-pub use fault::Fault;
-pub use preset::Preset;
-pub use schedule::{
-    CANVAS_MAX, CFG_SCALE_MAX, Cache, FACTOR_MAX, Pace, STEPS_MAX, Schedule, Settings,
-    TEMPERATURE_MAX,
+mod canvas;
+mod error;
+mod parameters;
+mod policy;
+mod request;
+mod schedule;
+
+pub use canvas::{Canvas, Committed, Progress, TokenFacts};
+pub use error::Error;
+pub use parameters::{
+    CANVAS_MAX, CFG_SCALE_MAX, FACTOR_MAX, GenerationParameters, STEPS_MAX, TEMPERATURE_MAX, Values,
 };
+pub use policy::{Candidate, Policy};
+pub use request::{Cache, Preset, RequestParameters};

@@ -1,93 +1,200 @@
-//! Filling the arena, and what is to be said of it.
+//! The engine: loaded, asked, and requests laid out on it.
 
-use super::Options;
+use super::kv_cache::{Age, Slots};
+use super::sequence::Sequence;
+use super::stats::StepStats;
+use crate::backend::cpu::threads::Counters;
+use crate::backend::{Backend, FloatEnv, Limits, LoadReport, Options};
+use crate::denoise::{Cache, Canvas, GenerationParameters, TokenFacts};
 use crate::error::Error;
 use crate::gguf::Gguf;
-use crate::model::Model;
-use crate::packed::{Folder, Outcome, Source};
-use crate::plan::Plan;
-use crate::repack::{self, Threads};
-use crate::team::cpus;
-use dllm_arena::Region;
-use std::time::Instant;
+use crate::model::{Architecture, Config, Network};
+use crate::sample::Kind;
+use std::sync::Arc;
 
-/// How a load went.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct LoadReport {
-    /// Seconds until the arena was full: with the writing of a packed file, where one was written.
-    pub fill_s: f64,
-    /// Whether the weights came from a packed file.
-    pub is_from_packed: bool,
-    /// Whether the arena is locked in memory.
-    pub is_locked: bool,
-    /// Bytes of the arena that lie in huge pages; `None` where none were asked for or the system
-    /// does not say.
-    pub huge_bytes: Option<usize>,
-    /// What was done and why, for those who ask.
-    pub notes: Vec<String>,
+/// A model on its device. Everything was allocated by [`Engine::load`].
+pub struct Engine {
+    pub(super) backend: Backend,
+    pub(super) config: Config,
+    load: LoadReport,
+    pub(super) stats: StepStats,
+    pub(super) slots: Slots,
+    /// What its sequences are known by.
+    pub(super) identity: Arc<()>,
+    sequences_made: u64,
+    full_logits: bool,
 }
 
-/// A full arena.
-pub(super) struct Filled {
-    pub region: Region,
-    pub report: LoadReport,
-    pub warnings: Vec<String>,
-}
-
-/// Maps the arena and fills it. `progress` is called with the bytes dealt with and their total.
-pub(super) fn fill(
-    gguf: &Gguf,
-    model: &Model,
-    plan: &Plan,
-    options: &Options,
-    progress: &mut dyn FnMut(usize, usize),
-) -> Result<Filled, Error> {
-    let start = Instant::now();
-    let folder = options.packed_cache.as_deref().map(Folder::open).transpose()?;
-    let memory = dllm_arena::Options { huge_pages: options.huge_pages, lock: options.lock };
-    let mut region = Region::map(plan.total_bytes, &memory)?;
-    // Where the workers will be: a caller that is pinned already would keep them all on its CPU.
-    let cpus = options.cpus(plan.limits.threads);
-    let enter = |number: usize| {
-        // Refusals are told when the workers are pinned to the same CPUs.
-        let _ = cpus.get(number).map(|cpu| cpus::pin(*cpu));
-    };
-    let count = plan.limits.threads.min(cpus::allowed_count());
-    let threads = Threads { count, enter: &enter };
-    let outcome = match folder {
-        Some(folder) => {
-            folder.fill(Source { gguf, model, plan, threads: &threads }, &mut region, progress)?
-        }
-        None => {
-            let total_bytes = region.bytes();
-            let progress = &mut |done| progress(done, total_bytes);
-            repack::fill(gguf, model, plan, &mut region, &threads, progress)?;
-            Outcome::default()
-        }
-    };
-    let mut warnings = region.warnings().to_vec();
-    warnings.extend(outcome.warnings);
-    let huge_bytes = if options.huge_pages { region.huge_bytes() } else { None };
-    warnings.extend(huge_bytes.and_then(|huge| few_huge_pages(&region, huge)));
-    let report = LoadReport {
-        fill_s: start.elapsed().as_secs_f64(),
-        is_from_packed: outcome.is_from_packed,
-        is_locked: region.locked(),
-        huge_bytes,
-        notes: outcome.notes,
-    };
-    Ok(Filled { region, report, warnings })
-}
-
-/// What to say where huge pages were to be had for a small part only: the rest of memory is in
-/// pieces.
-fn few_huge_pages(region: &Region, huge_bytes: usize) -> Option<String> {
-    /// A region that is not a few huge pages long has few, whatever the memory is like.
-    const BYTES_MIN: usize = 64 << 20;
-    let is_told = !region.warnings().is_empty();
-    if is_told || region.bytes() < BYTES_MIN || huge_bytes >= region.bytes() / 10 * 9 {
-        return None;
+/// The loop that models of an architecture were trained for; LLaDA's for those that generate
+/// nothing, whose plans alone ask.
+pub fn kind_of(architecture: Architecture) -> Kind {
+    match architecture {
+        Architecture::Llada | Architecture::Llama => Kind::Llada,
+        Architecture::Dream => Kind::Dream,
     }
-    let (huge, all) = (crate::error::Gib(huge_bytes), crate::error::Gib(region.bytes()));
-    Some(format!("only {huge} of the arena's {all} are in huge pages: memory is fragmented"))
+}
+
+impl Engine {
+    /// Loads the model of `gguf` for use within `limits`. `progress` is called with the bytes of
+    /// the arena that are ready so far and their total.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the file, the limits or this machine, by name.
+    pub fn load(
+        gguf: &Gguf,
+        limits: Limits,
+        options: &Options,
+        progress: &mut dyn FnMut(usize, usize),
+    ) -> Result<Engine, Error> {
+        let model = Network::from_gguf(gguf)?;
+        let (backend, load) = Backend::load(gguf, &model, limits, options, progress)?;
+        let slots = Slots::new(load.limits.sequences, load.kv_rows);
+        Ok(Engine {
+            backend,
+            config: model.config,
+            load,
+            stats: StepStats::new(),
+            slots,
+            identity: Arc::new(()),
+            sequences_made: 0,
+            full_logits: false,
+        })
+    }
+
+    /// Lays out a request. The only allocations of a generation are made here.
+    ///
+    /// # Errors
+    /// A prompt or parameters that does not fit the model or the limits; a model that generates
+    /// nothing.
+    pub fn sequence(
+        &mut self,
+        prompt: &[u32],
+        parameters: &GenerationParameters,
+        facts: &TokenFacts,
+    ) -> Result<Sequence, Error> {
+        let _env = FloatEnv::enter();
+        self.config.architecture.check_generates()?;
+        let (facts_vocab, vocab) = (facts.vocab_size as usize, self.config.vocab);
+        if facts_vocab != vocab {
+            return Err(Error::Vocabulary { facts_vocab, vocab });
+        }
+        let (limits, full_logits) = (*self.limits(), self.full_logits);
+        let canvas = Canvas::new(prompt, parameters, facts)?;
+        self.check_rows(canvas.positions_max())?;
+        if parameters.cfg_scale > 0.0 && !limits.guidance {
+            return Err(Error::GuidanceNotPlanned);
+        }
+        if (full_logits || canvas.rule().needs_logits()) && !limits.logits {
+            return Err(Error::LogitsNotPlanned);
+        }
+        let has_cache = parameters.cache != Cache::None;
+        if has_cache && !limits.kv_cache {
+            return Err(Error::KvCacheNotPlanned);
+        }
+        if has_cache && full_logits {
+            return Err(Error::FullLogitsWithCache);
+        }
+        let holes = prompt.iter().filter(|id| **id == facts.mask_token).count();
+        let rows = if full_logits { canvas.positions_max() } else { 0 };
+        self.check_output_rows(parameters.candidates_max(holes).max(rows))?;
+        let (engine, number) = (Arc::clone(&self.identity), self.sequences_made);
+        self.sequences_made += 1;
+        Ok(Sequence { canvas, engine, number, age: Age::default(), full_logits })
+    }
+
+    pub(super) fn check_rows(&self, rows: usize) -> Result<(), Error> {
+        let rows_max = self.limits().rows;
+        if rows > rows_max { Err(Error::CanvasTooLong { rows, rows_max }) } else { Ok(()) }
+    }
+
+    pub(super) fn check_output_rows(&self, rows: usize) -> Result<(), Error> {
+        let rows_max = self.limits().output_rows;
+        if rows > rows_max {
+            Err(Error::OutputRows { output_rows: rows, output_rows_max: rows_max })
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Sizes and constants of the model.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The loop that the model was trained for.
+    pub fn kind(&self) -> Kind {
+        kind_of(self.config.architecture)
+    }
+
+    /// What was planned for.
+    pub fn limits(&self) -> &Limits {
+        &self.load.limits
+    }
+
+    /// The name of the instruction set in use.
+    pub fn isa(&self) -> &'static str {
+        self.backend.isa()
+    }
+
+    /// Bytes of the arena.
+    pub fn arena_bytes(&self) -> usize {
+        self.load.arena_bytes
+    }
+
+    /// Bytes of weights and tables in the arena.
+    pub fn weight_bytes(&self) -> usize {
+        self.load.weight_bytes
+    }
+
+    /// How the load went.
+    pub fn load_report(&self) -> &LoadReport {
+        &self.load
+    }
+
+    /// What the system refused without preventing the load.
+    pub fn warnings(&self) -> &[String] {
+        &self.load.warnings
+    }
+
+    /// What engine threads did since [`Engine::reset_stats`] that a step should not do, while
+    /// [`Engine::set_counting`] was on.
+    pub fn counters(&self) -> Counters {
+        self.backend.counters()
+    }
+
+    /// Times and counts since [`Engine::reset_stats`].
+    pub fn stats(&self) -> &StepStats {
+        &self.stats
+    }
+
+    /// Starts counters and times anew.
+    pub fn reset_stats(&mut self) {
+        self.stats.reset();
+        self.reset_counters();
+    }
+
+    /// Starts the counters alone anew: what the first step does is warm-up.
+    pub fn reset_counters(&mut self) {
+        self.backend.reset_counters();
+    }
+
+    /// Whether [`Engine::counters`] counts. Off at first: it takes two system calls a worker and
+    /// pass.
+    pub fn set_counting(&mut self, on: bool) {
+        self.backend.set_counting(on);
+    }
+
+    /// Whether sequences that are made from now on compute the logits of every position at each
+    /// step, as other runtimes do: for comparing times, no token changes. The limits must allow for
+    /// logits, and as many output rows as a sequence has.
+    pub fn set_full_logits(&mut self, on: bool) {
+        self.full_logits = on;
+    }
+
+    /// Fills every buffer between the weights and the end of the arena with `pattern`: what a step
+    /// reads it must have written. For tests.
+    #[doc(hidden)]
+    pub fn poison(&mut self, pattern: u32) {
+        self.backend.poison(pattern);
+    }
 }

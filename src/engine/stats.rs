@@ -1,6 +1,6 @@
 //! Times of passes and steps, kept without allocation.
 
-use crate::plan::Split;
+use crate::backend::Split;
 use serde::Serialize;
 
 /// Steps whose times are kept; later ones overwrite the oldest. More than any run of a model that
@@ -20,28 +20,6 @@ pub struct SplitMs {
     pub sampling: f64,
     /// The rest.
     pub other: f64,
-}
-
-impl SplitMs {
-    fn add(&mut self, split: Split, ms: f64) {
-        *match split {
-            Split::Gemm => &mut self.gemm,
-            Split::Attention => &mut self.attention,
-            Split::LmHead => &mut self.lm_head,
-            Split::Sampling => &mut self.sampling,
-            Split::Other => &mut self.other,
-        } += ms;
-    }
-
-    fn scaled(self, factor: f64) -> SplitMs {
-        SplitMs {
-            gemm: self.gemm * factor,
-            attention: self.attention * factor,
-            lm_head: self.lm_head * factor,
-            sampling: self.sampling * factor,
-            other: self.other * factor,
-        }
-    }
 }
 
 /// Milliseconds a step.
@@ -64,26 +42,24 @@ pub struct Milliseconds {
 pub struct StepStats {
     /// Forward passes.
     pub passes: u64,
-    /// Rows of all passes, canvas rows counted.
+    /// Rows of all passes.
     pub rows_computed: u64,
     /// Rows of logits of all passes.
     pub logit_rows: u64,
-    split: SplitMs,
-    /// Milliseconds of all passes by operator.
-    operators_ms: Box<[f64]>,
+    /// Milliseconds of all passes by kind of work, in the order of [`Split`].
+    split_ms: [f64; 5],
     steps_ms: Box<[f64]>,
     steps: usize,
 }
 
 impl StepStats {
-    /// Nothing yet, of a list of `operators`.
-    pub(super) fn new(operators: usize) -> StepStats {
+    /// Nothing yet.
+    pub(super) fn new() -> StepStats {
         StepStats {
             passes: 0,
             rows_computed: 0,
             logit_rows: 0,
-            split: SplitMs::default(),
-            operators_ms: vec![0.0; operators].into(),
+            split_ms: [0.0; 5],
             // Written now: an allocation of zeros would be left to fault in a step.
             steps_ms: std::iter::repeat_n(f64::NAN, STEPS_KEPT).collect(),
             steps: 0,
@@ -92,18 +68,11 @@ impl StepStats {
 
     pub(super) fn reset(&mut self) {
         (self.passes, self.rows_computed, self.logit_rows, self.steps) = (0, 0, 0, 0);
-        self.split = SplitMs::default();
-        self.operators_ms.fill(0.0);
+        self.split_ms = [0.0; 5];
     }
 
-    pub(super) fn record_operator(&mut self, operator: usize, split: Split, ms: f64) {
-        self.split.add(split, ms);
-        self.operators_ms[operator] += ms;
-    }
-
-    /// Milliseconds of all passes, one value an operator.
-    pub(super) fn operators_ms(&self) -> &[f64] {
-        &self.operators_ms
+    pub(super) fn record_operator(&mut self, split: Split, ms: f64) {
+        self.split_ms[split as usize] += ms;
     }
 
     pub(super) fn record_step(&mut self, ms: f64) {
@@ -118,7 +87,9 @@ impl StepStats {
 
     /// Mean milliseconds a forward pass by kind of work.
     pub fn split_per_pass(&self) -> SplitMs {
-        self.split.scaled(1.0 / self.passes.max(1) as f64)
+        let factor = 1.0 / self.passes.max(1) as f64;
+        let [gemm, attention, lm_head, sampling, other] = self.split_ms.map(|ms| ms * factor);
+        SplitMs { gemm, attention, lm_head, sampling, other }
     }
 
     /// Milliseconds a step: nearest-rank percentiles of the steps kept. Allocates.
@@ -145,7 +116,7 @@ mod tests {
 
     #[test]
     fn percentiles_are_nearest_ranks() {
-        let mut stats = StepStats::new(2);
+        let mut stats = StepStats::new();
         assert_eq!(stats.milliseconds(), Milliseconds::default());
         (1..=200).rev().for_each(|ms| stats.record_step(f64::from(ms)));
         let ms = stats.milliseconds();
@@ -155,10 +126,9 @@ mod tests {
 
     #[test]
     fn splits_are_means_over_passes() {
-        let mut stats = StepStats::new(2);
-        stats.record_operator(1, Split::Gemm, 6.0);
+        let mut stats = StepStats::new();
+        stats.record_operator(Split::Gemm, 6.0);
         stats.passes = 3;
         assert_eq!(stats.split_per_pass().gemm, 2.0);
-        assert_eq!(stats.operators_ms(), [0.0, 6.0]);
     }
 }

@@ -2,9 +2,13 @@
 //! size. What the file's own size already bounds (bytes of data, items of an array) has no cap
 //! beyond it.
 //!
-//! Names and tables are the only things the reader allocates, so these caps also bound its
-//! memory: names take no more than they take in the file, and the tables' fixed parts are at most
-//! `KEYS_MAX` and `TENSORS_MAX` entries of about 100 bytes.
+//! A copy of the header, names and tables are the only things the reader allocates, so these caps
+//! also bound its memory: names take no more than they take in the file, and the tables' fixed
+//! parts are at most `KEYS_MAX` and `TENSORS_MAX` entries of about 100 bytes.
+
+/// Bytes from the magic to the tensor data. Headers of 5 to 15 MB are usual, mostly tokens and
+/// merges; with a whole `tokenizer.json` beside them they have some 40 MB.
+pub const HEADER_BYTES_MAX: usize = 512 << 20;
 
 /// Metadata keys of one part. Model files hold 20 to 60; collections that list every base model
 /// and data set in `general.*` stay under a few hundred.

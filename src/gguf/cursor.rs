@@ -2,15 +2,15 @@
 
 use std::fmt;
 
-use super::fault::Fault;
+use super::error::Error;
 
-/// What names a thing in a fault; formatted only when there is one.
+/// What names a thing in an error; formatted only when there is one.
 pub trait What: fmt::Display + Copy {}
 
 impl<T: fmt::Display + Copy> What for T {}
 
-/// Reads little-endian values one after the other; a read past the end is a
-/// [`Fault::Truncated`] that names what was read.
+/// Reads little-endian values one after the other; a read past the end is an
+/// [`Error::Truncated`] that names what was read.
 #[derive(Clone, Copy, Debug)]
 pub struct Cursor<'a> {
     bytes: &'a [u8],
@@ -33,11 +33,11 @@ impl<'a> Cursor<'a> {
         self.bytes.len() - self.at
     }
 
-    /// The next `count` bytes; `what` names them in the fault.
-    pub fn take(&mut self, count: u64, what: impl What) -> Result<&'a [u8], Fault> {
+    /// The next `count` bytes; `what` names them in the error.
+    pub fn take(&mut self, count: u64, what: impl What) -> Result<&'a [u8], Error> {
         let (at, has) = (self.at, self.left());
         let truncated =
-            || Fault::Truncated { what: what.to_string(), at, needs: count, has: has as u64 };
+            || Error::Truncated { what: what.to_string(), at, needs: count, has: has as u64 };
         let len = usize::try_from(count).map_err(|_| truncated())?;
         let taken = self.bytes[self.at..].get(..len).ok_or_else(truncated)?;
         self.at += len;
@@ -45,7 +45,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The next `N` bytes.
-    pub fn array<const N: usize>(&mut self, what: impl What) -> Result<[u8; N], Fault> {
+    pub fn array<const N: usize>(&mut self, what: impl What) -> Result<[u8; N], Error> {
         let taken = self.take(N as u64, what)?;
         let mut array = [0; N];
         array.copy_from_slice(taken);
@@ -53,42 +53,42 @@ impl<'a> Cursor<'a> {
     }
 
     /// The next 32-bit number.
-    pub fn u32(&mut self, what: impl What) -> Result<u32, Fault> {
+    pub fn u32(&mut self, what: impl What) -> Result<u32, Error> {
         self.array(what).map(u32::from_le_bytes)
     }
 
     /// The next 64-bit number.
-    pub fn u64(&mut self, what: impl What) -> Result<u64, Fault> {
+    pub fn u64(&mut self, what: impl What) -> Result<u64, Error> {
         self.array(what).map(u64::from_le_bytes)
     }
 
     /// The next 64-bit number, which counts something and is at most `max`.
-    pub fn count(&mut self, max: u64, what: impl What) -> Result<u64, Fault> {
+    pub fn count(&mut self, max: u64, what: impl What) -> Result<u64, Error> {
         let at = self.at;
         let found = self.u64(what)?;
         if found > max {
-            return Err(Fault::TooLarge { what: what.to_string(), at, found, max });
+            return Err(Error::TooLarge { what: what.to_string(), at, found, max });
         }
         Ok(found)
     }
 
     /// The next string: a 64-bit length, then as many bytes; at most `max` of them.
-    pub fn string(&mut self, max: u64, what: impl What) -> Result<&'a [u8], Fault> {
+    pub fn string(&mut self, max: u64, what: impl What) -> Result<&'a [u8], Error> {
         let at = self.at;
         let found = self.u64(what)?;
         if found > max {
             let what = format!("length of the {what}");
-            return Err(Fault::TooLarge { what, at, found, max });
+            return Err(Error::TooLarge { what, at, found, max });
         }
         self.take(found, what)
     }
 
     /// The next string as a name: UTF-8 and not empty.
-    pub fn name(&mut self, max: u64, what: impl What) -> Result<&'a str, Fault> {
+    pub fn name(&mut self, max: u64, what: impl What) -> Result<&'a str, Error> {
         let at = self.at;
         match std::str::from_utf8(self.string(max, what)?) {
             Ok(name) if !name.is_empty() => Ok(name),
-            _ => Err(Fault::Name { what: what.to_string(), at }),
+            _ => Err(Error::Name { what: what.to_string(), at }),
         }
     }
 }
@@ -102,8 +102,8 @@ mod tests {
         let bytes = [1, 0, 0, 0, 9];
         let mut cursor = Cursor::new(&bytes, 0);
         assert_eq!(cursor.u32("count"), Ok(1));
-        let fault = Fault::Truncated { what: "size".into(), at: 4, needs: 8, has: 1 };
-        assert_eq!(cursor.u64("size"), Err(fault));
+        let error = Error::Truncated { what: "size".into(), at: 4, needs: 8, has: 1 };
+        assert_eq!(cursor.u64("size"), Err(error));
         assert_eq!(cursor.take(1, "tail"), Ok(&[9][..]));
         assert_eq!(cursor.left(), 0);
         assert_eq!(Cursor::new(&bytes, 99).left(), 0);

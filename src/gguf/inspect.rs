@@ -6,11 +6,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::{Serialize, Serializer};
 use serde_json::ser::Formatter;
 
+use super::file::Gguf;
+use super::tensor::TensorInfo;
 use super::text::{is_hostile, plain, quoted_bytes};
-use super::{Array, Gguf, TensorInfo, Value};
+use super::value::{Array, Value};
 
 /// Items of an array that are shown.
 const ITEMS_SHOWN: usize = 8;
@@ -27,8 +29,7 @@ pub fn write_text(gguf: &Gguf, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "GGUF version {version}, {parts} part(s), {bytes} bytes")?;
     writeln!(out, "\nmetadata: {keys} keys")?;
     for key in gguf.keys() {
-        // A key of the table has a value unless the file has changed since it was opened.
-        let value = gguf.get(key).map_or_else(|fault| fault.to_string(), |value| shown(&value));
+        let value = gguf.get(key).map_or_else(|error| error.to_string(), |value| shown(&value));
         writeln!(out, "  {} = {value}", plain(key))?;
     }
     writeln!(out, "\ntypes:")?;
@@ -55,12 +56,20 @@ pub fn write_text(gguf: &Gguf, out: &mut dyn Write) -> io::Result<()> {
 /// Those of `out`.
 pub fn write_json(gguf: &Gguf, out: &mut dyn Write) -> io::Result<()> {
     let mut serializer = serde_json::Serializer::with_formatter(&mut *out, EscapeAll);
-    Summary(gguf).serialize(&mut serializer)?;
+    let summary = Summary {
+        version: gguf.version(),
+        parts: gguf.part_count(),
+        file_bytes: gguf.file_bytes(),
+        metadata: Metadata(gguf),
+        types: totals(gguf),
+        tensors: Tensors(gguf.tensors()),
+    };
+    summary.serialize(&mut serializer)?;
     writeln!(out)
 }
 
 /// Tensors of one type.
-#[derive(Default)]
+#[derive(Default, Serialize)]
 struct Total {
     tensors: usize,
     bytes: u64,
@@ -97,20 +106,14 @@ fn shown_array(array: &Array<'_>) -> String {
     text
 }
 
-struct Summary<'a>(&'a Gguf);
-
-impl Serialize for Summary<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let gguf = self.0;
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("version", &gguf.version())?;
-        map.serialize_entry("parts", &gguf.part_count())?;
-        map.serialize_entry("file_bytes", &gguf.file_bytes())?;
-        map.serialize_entry("metadata", &Metadata(gguf))?;
-        map.serialize_entry("types", &totals(gguf))?;
-        map.serialize_entry("tensors", gguf.tensors())?;
-        map.end()
-    }
+#[derive(Serialize)]
+struct Summary<'a> {
+    version: u32,
+    parts: usize,
+    file_bytes: u64,
+    metadata: Metadata<'a>,
+    types: BTreeMap<&'static str, Total>,
+    tensors: Tensors<'a>,
 }
 
 struct Metadata<'a>(&'a Gguf);
@@ -121,25 +124,27 @@ impl Serialize for Metadata<'_> {
     }
 }
 
-impl Serialize for Total {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(2))?;
-        map.serialize_entry("tensors", &self.tensors)?;
-        map.serialize_entry("bytes", &self.bytes)?;
-        map.end()
-    }
-}
+struct Tensors<'a>(&'a [TensorInfo]);
 
-impl Serialize for TensorInfo {
+impl Serialize for Tensors<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(6))?;
-        map.serialize_entry("name", &self.name)?;
-        map.serialize_entry("type", self.type_name())?;
-        map.serialize_entry("shape", self.shape())?;
-        map.serialize_entry("part", &self.part)?;
-        map.serialize_entry("offset", &self.offset)?;
-        map.serialize_entry("bytes", &self.bytes)?;
-        map.end()
+        #[derive(Serialize)]
+        struct Row<'a> {
+            name: &'a str,
+            r#type: &'static str,
+            shape: &'a [u64],
+            part: usize,
+            offset: usize,
+            bytes: usize,
+        }
+        serializer.collect_seq(self.0.iter().map(|tensor| Row {
+            name: &tensor.name,
+            r#type: tensor.type_name(),
+            shape: tensor.shape(),
+            part: tensor.part,
+            offset: tensor.offset,
+            bytes: tensor.bytes,
+        }))
     }
 }
 
@@ -153,12 +158,14 @@ impl Serialize for Value<'_> {
             Self::Bool(value) => serializer.serialize_bool(*value),
             Self::String(bytes) => serializer.collect_str(&Lossy(bytes)),
             Self::Array(array) => {
-                let mut map = serializer.serialize_map(Some(3))?;
-                map.serialize_entry("array", array.of().name())?;
-                map.serialize_entry("len", &array.len())?;
-                let first: Vec<_> = array.iter().take(ITEMS_SHOWN).collect();
-                map.serialize_entry("first", &first)?;
-                map.end()
+                #[derive(Serialize)]
+                struct Shown<'a> {
+                    array: &'static str,
+                    len: usize,
+                    first: Vec<Value<'a>>,
+                }
+                let (array, len, first) = (array.of().name(), array.len(), array.iter());
+                Shown { array, len, first: first.take(ITEMS_SHOWN).collect() }.serialize(serializer)
             }
         }
     }

@@ -7,13 +7,13 @@ const SHOWN_MAX: usize = 96;
 
 /// `text` in double quotes, control and format characters escaped, cut after 96 characters.
 pub fn quoted(text: &str) -> impl fmt::Display + '_ {
-    Quoted(text)
+    Escaped { text, quote: "\"", chars_max: SHOWN_MAX }
 }
 
 /// `text` in double quotes, control and format characters escaped, all of it: a path is of use
 /// only whole.
 pub fn quoted_whole(text: &str) -> impl fmt::Display + '_ {
-    Whole(text)
+    Escaped { text, quote: "\"", chars_max: usize::MAX }
 }
 
 /// Bytes that should be UTF-8, shown as [`quoted`] shows text; invalid parts become U+FFFD.
@@ -25,7 +25,7 @@ pub fn quoted_bytes(bytes: &[u8]) -> String {
 
 /// `text` as [`quoted`] shows it, without the quotes.
 pub fn plain(text: &str) -> impl fmt::Display + '_ {
-    Plain(text)
+    Escaped { text, quote: "", chars_max: SHOWN_MAX }
 }
 
 /// Whether `c` could move the cursor, start a terminal's control sequence or reorder the line.
@@ -36,41 +36,19 @@ pub fn is_hostile(c: char) -> bool {
     c.is_control() || bidirectional
 }
 
-struct Quoted<'a>(&'a str);
-
-impl fmt::Display for Quoted<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (shown, is_cut) = cut(self.0);
-        f.write_str("\"")?;
-        escape(shown, f)?;
-        f.write_str(if is_cut { "\"..." } else { "\"" })
-    }
+struct Escaped<'a> {
+    text: &'a str,
+    quote: &'static str,
+    chars_max: usize,
 }
 
-struct Whole<'a>(&'a str);
-
-impl fmt::Display for Whole<'_> {
+impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("\"")?;
-        escape(self.0, f)?;
-        f.write_str("\"")
-    }
-}
-
-struct Plain<'a>(&'a str);
-
-impl fmt::Display for Plain<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (shown, is_cut) = cut(self.0);
-        escape(shown, f)?;
-        f.write_str(if is_cut { "..." } else { "" })
-    }
-}
-
-fn cut(text: &str) -> (&str, bool) {
-    match text.char_indices().nth(SHOWN_MAX) {
-        Some((end, _)) => (&text[..end], true),
-        None => (text, false),
+        let cut = self.text.char_indices().nth(self.chars_max).map(|(end, _)| end);
+        f.write_str(self.quote)?;
+        escape(&self.text[..cut.unwrap_or(self.text.len())], f)?;
+        f.write_str(self.quote)?;
+        f.write_str(if cut.is_some() { "..." } else { "" })
     }
 }
 

@@ -1,10 +1,10 @@
-//! Metadata values: their types, and views of them in the file's bytes.
+//! Metadata values: their types, and views of them in the header's bytes.
 
 use std::fmt;
 
 use super::caps;
 use super::cursor::Cursor;
-use super::fault::{Fault, KeyFault};
+use super::error::{Error, KeyError};
 use super::text::quoted;
 
 /// The types that GGUF gives its metadata values, with the file's numbers.
@@ -79,7 +79,7 @@ impl ValueType {
     }
 }
 
-/// One metadata value. Strings and arrays are views of the file's bytes.
+/// One metadata value. Strings and arrays are views of the header's bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
     /// Any of the integer types.
@@ -96,7 +96,7 @@ pub enum Value<'a> {
     Array(Array<'a>),
 }
 
-/// An array of metadata values in the file's bytes.
+/// An array of metadata values in the header's bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Array<'a> {
     of: ValueType,
@@ -106,8 +106,8 @@ pub struct Array<'a> {
 
 impl<'a> Value<'a> {
     /// Reads the value of type `ty` at `cursor`, checking all of it, nested arrays too.
-    /// `key` names it in faults.
-    pub(super) fn read(cursor: &mut Cursor<'a>, ty: ValueType, key: &str) -> Result<Self, Fault> {
+    /// `key` names it in errors.
+    pub(super) fn read(cursor: &mut Cursor<'a>, ty: ValueType, key: &str) -> Result<Self, Error> {
         read(cursor, ty, key, 0)
     }
 
@@ -140,7 +140,7 @@ impl<'a> Array<'a> {
         self.len == 0
     }
 
-    /// The items one after the other, read from the file's bytes as they are asked for.
+    /// The items one after the other, read from the header's bytes as they are asked for.
     pub fn iter(&self) -> Items<'a> {
         Items { cursor: Cursor::new(self.bytes, 0), of: self.of, left: self.len }
     }
@@ -159,13 +159,8 @@ impl<'a> Iterator for Items<'a> {
 
     fn next(&mut self) -> Option<Value<'a>> {
         self.left = self.left.checked_sub(1)?;
-        // The array was read once when the file was opened, so this fails only if the file has
-        // been changed since; the items end there.
-        let item = Value::read(&mut self.cursor, self.of, "").ok();
-        if item.is_none() {
-            self.left = 0;
-        }
-        item
+        // Cannot fail: the array has been read once, item by item.
+        Value::read(&mut self.cursor, self.of, "").ok()
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -173,12 +168,14 @@ impl<'a> Iterator for Items<'a> {
     }
 }
 
+impl ExactSizeIterator for Items<'_> {}
+
 fn read<'a>(
     cursor: &mut Cursor<'a>,
     ty: ValueType,
     key: &str,
     depth: u32,
-) -> Result<Value<'a>, Fault> {
+) -> Result<Value<'a>, Error> {
     let what = ValueOf(key);
     let int = |value: i128| Value::Int(ty, value);
     Ok(match ty {
@@ -195,19 +192,19 @@ fn read<'a>(
         ValueType::Bool => match cursor.array(what)? {
             [0] => Value::Bool(false),
             [1] => Value::Bool(true),
-            [found] => return Err(Fault::key(key, KeyFault::Bool { found })),
+            [found] => return Err(Error::key(key, KeyError::Bool { found })),
         },
         ValueType::String => Value::String(cursor.string(caps::STRING_BYTES_MAX, what)?),
         ValueType::Array => Value::Array(read_array(cursor, key, depth)?),
     })
 }
 
-fn read_array<'a>(cursor: &mut Cursor<'a>, key: &str, depth: u32) -> Result<Array<'a>, Fault> {
+fn read_array<'a>(cursor: &mut Cursor<'a>, key: &str, depth: u32) -> Result<Array<'a>, Error> {
     if depth == caps::ARRAY_DEPTH_MAX {
-        return Err(Fault::key(key, KeyFault::ArrayDepth));
+        return Err(Error::key(key, KeyError::ArrayDepth));
     }
     let id = cursor.u32(ValueOf(key))?;
-    let of = ValueType::by_id(id).ok_or_else(|| Fault::key(key, KeyFault::TypeUnknown { id }))?;
+    let of = ValueType::by_id(id).ok_or_else(|| Error::key(key, KeyError::TypeUnknown { id }))?;
     let len = cursor.count(caps::ARRAY_ITEMS_MAX, ItemCount(key))?;
     let mut whole = *cursor;
     match of.fixed_bytes() {
@@ -247,7 +244,7 @@ impl fmt::Display for ItemCount<'_> {
 mod tests {
     use super::*;
 
-    fn parse(ty: ValueType, bytes: &[u8]) -> Result<Value<'_>, Fault> {
+    fn parse(ty: ValueType, bytes: &[u8]) -> Result<Value<'_>, Error> {
         Value::read(&mut Cursor::new(bytes, 0), ty, "k")
     }
 
@@ -270,8 +267,8 @@ mod tests {
         assert_eq!(parse(ValueType::F32, &1.5f32.to_le_bytes()), Ok(Value::F32(1.5)));
         assert_eq!(parse(ValueType::F64, &1.5f64.to_le_bytes()), Ok(Value::F64(1.5)));
         assert_eq!(parse(ValueType::Bool, &[1]), Ok(Value::Bool(true)));
-        let fault = Fault::key("k", KeyFault::Bool { found: 2 });
-        assert_eq!(parse(ValueType::Bool, &[2]), Err(fault));
+        let error = Error::key("k", KeyError::Bool { found: 2 });
+        assert_eq!(parse(ValueType::Bool, &[2]), Err(error));
         for id in 0..13 {
             assert_eq!(ValueType::by_id(id).map(|ty| ty as u32), Some(id));
         }
@@ -310,7 +307,7 @@ mod tests {
             array = inner;
         }
         assert_eq!(array.iter().next(), Some(Value::Int(ValueType::U8, 7)));
-        let fault = Fault::key("k", KeyFault::ArrayDepth);
-        assert_eq!(parse(ValueType::Array, &nested(5)), Err(fault));
+        let error = Error::key("k", KeyError::ArrayDepth);
+        assert_eq!(parse(ValueType::Array, &nested(5)), Err(error));
     }
 }

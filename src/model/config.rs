@@ -1,7 +1,8 @@
 //! Sizes and constants of a model, valid by construction.
 
-use super::{Fault, RopeStyle};
+use super::error::Error;
 use crate::gguf::Gguf;
+use dllm_cpu::ops::RopeStyle;
 
 /// Layers at most: ten times the deepest published model.
 const LAYERS_MAX: usize = 1024;
@@ -51,11 +52,11 @@ impl Architecture {
     /// Refuses the architectures that can be measured only.
     ///
     /// # Errors
-    /// [`Fault::NoDiffusion`].
-    pub fn check_generates(self) -> Result<(), Fault> {
+    /// [`Error::NoDiffusion`].
+    pub fn check_generates(self) -> Result<(), Error> {
         match self {
             Architecture::Llada | Architecture::Dream => Ok(()),
-            Architecture::Llama => Err(Fault::NoDiffusion { architecture: self.name() }),
+            Architecture::Llama => Err(Error::NoDiffusion { architecture: self.name() }),
         }
     }
 }
@@ -102,9 +103,9 @@ pub struct Config {
 
 impl Config {
     /// Reads and checks the configuration; the vocabulary's size is the embedding's.
-    pub(super) fn from_gguf(gguf: &Gguf) -> Result<Config, Fault> {
+    pub(super) fn from_gguf(gguf: &Gguf) -> Result<Config, Error> {
         let found = gguf.str("general.architecture")?;
-        let unknown = || Fault::Architecture { found: found.into() };
+        let unknown = || Error::Architecture { found: found.into() };
         let architecture = Architecture::by_name(found).ok_or_else(unknown)?;
         let keys = Keys { gguf, prefix: architecture.name() };
         keys.refuse_scaling()?;
@@ -141,34 +142,32 @@ impl Keys<'_> {
     }
 
     /// A positive integer up to `max` that `align` divides.
-    fn size(&self, name: &str, max: usize, align: usize) -> Result<usize, Fault> {
+    fn size(&self, name: &str, max: usize, align: usize) -> Result<usize, Error> {
         let key = self.key(name);
         let value = self.gguf.u32(&key)?;
         check_size(key, value, max, align)
     }
 
-    fn opt_size(&self, name: &str, max: usize, align: usize) -> Result<Option<usize>, Fault> {
+    fn opt_size(&self, name: &str, max: usize, align: usize) -> Result<Option<usize>, Error> {
         let key = self.key(name);
-        match self.gguf.opt_u32(&key)? {
-            Some(value) => check_size(key, value, max, align).map(Some),
-            None => Ok(None),
-        }
+        let value = self.gguf.opt_u32(&key)?;
+        value.map(|value| check_size(key, value, max, align)).transpose()
     }
 
-    fn positive(&self, name: &str) -> Result<f32, Fault> {
+    fn positive(&self, name: &str) -> Result<f32, Error> {
         let key = self.key(name);
         let value = self.gguf.f32(&key)?;
         if value.is_finite() && value > 0.0 {
             return Ok(value);
         }
-        Err(Fault::Value { key, found: value.to_string(), need: "a positive number".into() })
+        Err(Error::Value { key, found: value.to_string(), need: "a positive number".into() })
     }
 
-    fn head_width(&self, width: usize, heads: usize) -> Result<usize, Fault> {
+    fn head_width(&self, width: usize, heads: usize) -> Result<usize, Error> {
         let explicit = self.opt_size("attention.key_length", WIDTH_MAX, HEAD_ALIGN)?;
         let values = self.opt_size("attention.value_length", WIDTH_MAX, HEAD_ALIGN)?;
         if explicit.is_none() && !width.is_multiple_of(heads * HEAD_ALIGN) {
-            return Err(Fault::Value {
+            return Err(Error::Value {
                 key: self.key("attention.head_count"),
                 found: heads.to_string(),
                 need: format!("a divisor of the width {width} into multiples of {HEAD_ALIGN}"),
@@ -176,13 +175,13 @@ impl Keys<'_> {
         }
         let head_width = explicit.unwrap_or(width / heads);
         if values.is_some_and(|v| v != head_width) {
-            return Err(Fault::Unsupported {
+            return Err(Error::Unsupported {
                 name: self.key("attention.value_length"),
                 found: format!("not the keys' {head_width}"),
             });
         }
         if heads.checked_mul(head_width).is_none_or(|cols| cols > WIDTH_MAX) {
-            return Err(Fault::Value {
+            return Err(Error::Value {
                 key: self.key("attention.head_count"),
                 found: heads.to_string(),
                 need: format!("such that all heads together are at most {WIDTH_MAX} wide"),
@@ -191,12 +190,12 @@ impl Keys<'_> {
         Ok(head_width)
     }
 
-    fn kv_heads(&self, heads: usize) -> Result<usize, Fault> {
+    fn kv_heads(&self, heads: usize) -> Result<usize, Error> {
         let kv_heads = self.opt_size("attention.head_count_kv", WIDTH_MAX, 1)?.unwrap_or(heads);
         if heads.is_multiple_of(kv_heads) {
             return Ok(kv_heads);
         }
-        Err(Fault::Value {
+        Err(Error::Value {
             key: self.key("attention.head_count_kv"),
             found: kv_heads.to_string(),
             need: format!("a divisor of the {heads} heads"),
@@ -204,9 +203,9 @@ impl Keys<'_> {
     }
 
     /// Rows of the embedding, which the file's own count must equal where it gives one.
-    fn vocab(&self) -> Result<usize, Fault> {
+    fn vocab(&self) -> Result<usize, Error> {
         let name = "token_embd.weight";
-        let missing = || Fault::MissingTensor { name: name.into() };
+        let missing = || Error::MissingTensor { name: name.into() };
         let rows = self.gguf.tensor(name).ok_or_else(missing)?.rows();
         let key = self.key("vocab_size");
         let stated = self.gguf.opt_u32(&key)?;
@@ -214,12 +213,12 @@ impl Keys<'_> {
         if rows > VOCAB_MAX || stated.is_some_and(|stated| stated as usize != rows) {
             let found = stated.map_or("absent".into(), |stated| stated.to_string());
             let need = format!("the {rows} rows of `{name}`, and at most {VOCAB_MAX}");
-            return Err(Fault::Value { key, found, need });
+            return Err(Error::Value { key, found, need });
         }
         Ok(rows)
     }
 
-    fn rope(&self, arch: Architecture, head_width: usize) -> Result<RopeConfig, Fault> {
+    fn rope(&self, arch: Architecture, head_width: usize) -> Result<RopeConfig, Error> {
         let dimensions = self.opt_size("rope.dimension_count", head_width, 2)?;
         let style = match arch {
             Architecture::Llada | Architecture::Llama => RopeStyle::Norm,
@@ -230,12 +229,12 @@ impl Keys<'_> {
     }
 
     /// Context extension changes the angles; a file that asks for it would run, but wrongly.
-    fn refuse_scaling(&self) -> Result<(), Fault> {
+    fn refuse_scaling(&self) -> Result<(), Error> {
         let name = self.key("rope.scaling.type");
         if let Some(found) = self.gguf.opt_str(&name)?
             && found != "none"
         {
-            return Err(Fault::Unsupported { name, found: found.into() });
+            return Err(Error::Unsupported { name, found: found.into() });
         }
         for suffix in ["rope.scaling.factor", "rope.scale_linear"] {
             let name = self.key(suffix);
@@ -243,19 +242,19 @@ impl Keys<'_> {
                 && found != 1.0
                 && found != 0.0
             {
-                return Err(Fault::Unsupported { name, found: found.to_string() });
+                return Err(Error::Unsupported { name, found: found.to_string() });
             }
         }
         Ok(())
     }
 }
 
-fn check_size(key: String, value: u32, max: usize, align: usize) -> Result<usize, Fault> {
+fn check_size(key: String, value: u32, max: usize, align: usize) -> Result<usize, Error> {
     let size = value as usize;
     if size == 0 || size > max || !size.is_multiple_of(align) {
         let of = if align > 1 { format!(" and a multiple of {align}") } else { String::new() };
         let need = format!("between 1 and {max}{of}");
-        return Err(Fault::Value { key, found: value.to_string(), need });
+        return Err(Error::Value { key, found: value.to_string(), need });
     }
     Ok(size)
 }

@@ -12,7 +12,7 @@ pub(super) fn choose(
     row: &Row,
 ) -> (u32, f64) {
     let token = noisiest(rule, step, position, logits, row.peak);
-    let confidence = if rule.distrusted.contains(token) {
+    let confidence = if rule.distrust_end.contains(token) {
         0.0
     } else if rule.algorithm == Algorithm::Random {
         rng::draw_uniform(rule.seed, step, position, Stream::Confidence)

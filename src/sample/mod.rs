@@ -97,7 +97,7 @@ pub fn choose_best(rule: &Rule, step: u32, position: u32, row: &Row) -> Choice {
         return Choice { confidence: f64::NEG_INFINITY, token: lowest_allowed(rule), pad: 0 };
     }
     let confidence = match rule.algorithm {
-        _ if rule.distrusted.contains(token) => 0.0,
+        _ if rule.distrust_end.contains(token) => 0.0,
         Algorithm::Random => rng::draw_uniform(rule.seed, step, position, Stream::Confidence),
         Algorithm::TopkMargin => (1.0 - stats::weight(runner_up, logit, 0.0)) / row.sum,
         _ => 1.0 / row.sum,
@@ -107,7 +107,7 @@ pub fn choose_best(rule: &Rule, step: u32, position: u32, row: &Row) -> Choice {
 
 /// The tokens that are never chosen.
 fn refused(rule: &Rule) -> impl Iterator<Item = u32> {
-    rule.forbidden.ids().iter().copied().chain([rule.mask_token])
+    rule.forbid_end.ids().iter().copied().chain([rule.mask_token])
 }
 
 /// Applies guidance and takes out what may not be chosen; no NaN, plus infinity or -0 is left.
@@ -148,8 +148,8 @@ pub(crate) fn test_rule(algorithm: Algorithm) -> Rule {
         mask_token: 0,
         seed: 42,
         cfg_scale: 0.0,
-        forbidden: TokenSet::default(),
-        distrusted: TokenSet::default(),
+        forbid_end: TokenSet::default(),
+        distrust_end: TokenSet::default(),
     }
 }
 

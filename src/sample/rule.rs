@@ -43,7 +43,8 @@ impl fmt::Display for Kind {
 /// How the confidence of a position is measured, which decides where tokens are committed first.
 /// `p` is the row's softmax after temperature, top-p and top-k (`LowConfidence`: before all noise),
 /// `y` the chosen token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Algorithm {
     /// LLaDA: `p[y]`; the positions of low confidence stay masked.
     LowConfidence,
@@ -107,10 +108,11 @@ impl fmt::Display for Algorithm {
     }
 }
 
-/// A setting has no value of this name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A field has no value of this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field} {name:?} is unknown; there are {}", known.join(", "))]
 pub struct UnknownName {
-    setting: &'static str,
+    field: &'static str,
     name: String,
     known: Vec<&'static str>,
 }
@@ -118,22 +120,13 @@ pub struct UnknownName {
 impl UnknownName {
     /// `name` is none of `known`.
     pub(crate) fn new(
-        setting: &'static str,
+        field: &'static str,
         name: &str,
         known: impl IntoIterator<Item = &'static str>,
     ) -> UnknownName {
-        UnknownName { setting, name: name.to_owned(), known: known.into_iter().collect() }
+        UnknownName { field, name: name.to_owned(), known: known.into_iter().collect() }
     }
 }
-
-impl fmt::Display for UnknownName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let UnknownName { setting, name, known } = self;
-        write!(f, "{setting} {name:?} is unknown; there are {}", known.join(", "))
-    }
-}
-
-impl std::error::Error for UnknownName {}
 
 impl FromStr for Algorithm {
     type Err = UnknownName;
@@ -181,7 +174,7 @@ impl TokenSet {
 }
 
 /// All that [`choose`](super::choose) needs to know besides the row. Plain data, the same for every
-/// row of a request. The numbers are taken as valid: a `Schedule` has checked them.
+/// row of a request. The numbers are taken as valid: `GenerationParameters` has checked them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule {
     /// Sets the loop's arithmetic too ([`Algorithm::kind`]).
@@ -198,10 +191,10 @@ pub struct Rule {
     pub seed: u64,
     /// LLaDA only: weight g of classifier-free guidance, `u + (g + 1)(l - u)`. 0: none.
     pub cfg_scale: f64,
-    /// Treated as the mask token is.
-    pub forbidden: TokenSet,
+    /// End-of-text tokens that are treated as the mask token is.
+    pub forbid_end: TokenSet,
     /// Tokens whose choice counts with confidence 0 (LLaDA only), so that they are committed last.
-    pub distrusted: TokenSet,
+    pub distrust_end: TokenSet,
 }
 
 impl Rule {

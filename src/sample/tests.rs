@@ -200,11 +200,11 @@ fn guidance() {
 #[test]
 fn ends_can_be_forbidden_or_distrusted() {
     let mut rule = test_rule(Algorithm::LowConfidence);
-    rule.forbidden = TokenSet::new([3]).unwrap();
-    rule.distrusted = TokenSet::new([4]).unwrap();
+    rule.forbid_end = TokenSet::new([3]).unwrap();
+    rule.distrust_end = TokenSet::new([4]).unwrap();
     let choice = pick(&rule, 0, &ROW);
     assert_eq!(choice, Choice { confidence: 0.0, token: 4, pad: 0 });
-    rule.distrusted = TokenSet::default();
+    rule.distrust_end = TokenSet::default();
     let p = softmax(&ROW, 1.0);
     near(pick(&rule, 0, &ROW).confidence, p[4] / (1.0 - p[3]));
 }

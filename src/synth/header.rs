@@ -1,8 +1,9 @@
 //! Keys and tensor table as bytes, after `docs/gguf.md` in ggml-org/ggml.
 
+use super::error::Error;
+use super::recipe::Recipe;
 use super::tensors::{Content, Tensor};
 use super::tokens::{MERGES, tokens};
-use super::{Fault, Recipe};
 use crate::model::Architecture;
 use dllm_cpu::dtype::Dtype;
 
@@ -19,7 +20,7 @@ const STRING: u32 = 8;
 const ARRAY: u32 = 9;
 
 /// Everything before the data, padded, and the bytes of the data.
-pub(super) fn header(recipe: &Recipe, tensors: &[Tensor]) -> Result<(Vec<u8>, u64), Fault> {
+pub(super) fn header(recipe: &Recipe, tensors: &[Tensor]) -> Result<(Vec<u8>, u64), Error> {
     let mut keys = Keys::default();
     general(&mut keys, recipe);
     sizes(&mut keys, recipe);
@@ -88,7 +89,7 @@ fn vocabulary(keys: &mut Keys, recipe: &Recipe) {
 }
 
 /// Appends the table; returns the bytes of all data.
-fn tensor_table(tensors: &[Tensor], header: &mut Vec<u8>) -> Result<u64, Fault> {
+fn tensor_table(tensors: &[Tensor], header: &mut Vec<u8>) -> Result<u64, Error> {
     let mut offset = 0u64;
     for tensor in tensors {
         string(header, &tensor.name);
@@ -102,7 +103,7 @@ fn tensor_table(tensors: &[Tensor], header: &mut Vec<u8>) -> Result<u64, Fault> 
         header.extend(offset.to_le_bytes());
         let end = tensor.bytes().and_then(|bytes| offset.checked_add(bytes));
         let end = end.and_then(|end| end.checked_next_multiple_of(ALIGNMENT as u64));
-        offset = end.ok_or(Fault::TooLarge)?;
+        offset = end.ok_or(Error::TooLarge)?;
     }
     Ok(offset)
 }

@@ -2,25 +2,41 @@
 
 use serde_json::Value;
 
-use super::{Fault, Message};
+use super::error::Error;
 
 /// Turns in one conversation: far more than any model's context holds.
 const MESSAGES_MAX: usize = 65_536;
+
+/// One turn of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Message {
+    /// `system`, `user` or `assistant`.
+    pub role: String,
+    /// The turn's text; control tokens in it are text.
+    pub content: String,
+}
+
+impl Message {
+    /// One turn.
+    pub fn new(role: &str, content: &str) -> Message {
+        Message { role: role.into(), content: content.into() }
+    }
+}
 
 /// Reads a conversation: a JSON array of turns, or an object with such an array as `messages`.
 ///
 /// A turn is `{"role": "system" | "user" | "assistant", "content": TEXT}`; other keys are
 /// ignored. Errors name the turn.
-pub fn parse_messages(json: &str) -> Result<Vec<Message>, Fault> {
+pub fn parse_messages(json: &str) -> Result<Vec<Message>, Error> {
     let value: Value =
-        serde_json::from_str(json).map_err(|error| Fault::Messages(error.to_string()))?;
+        serde_json::from_str(json).map_err(|error| Error::Messages(error.to_string()))?;
     let turns = match &value {
         Value::Object(object) => object.get("messages"),
         other => Some(other),
     };
     let Some(Value::Array(turns)) = turns else {
         let reason = "must be an array of turns, or an object with one as \"messages\"";
-        return Err(Fault::Messages(reason.into()));
+        return Err(Error::Messages(reason.into()));
     };
     let messages = turns.iter().enumerate().map(|(index, turn)| {
         Ok(Message {
@@ -28,35 +44,35 @@ pub fn parse_messages(json: &str) -> Result<Vec<Message>, Fault> {
             content: text_of(turn, index, "content")?,
         })
     });
-    let messages = messages.collect::<Result<Vec<Message>, Fault>>()?;
+    let messages = messages.collect::<Result<Vec<Message>, Error>>()?;
     check_messages(&messages)?;
     Ok(messages)
 }
 
 /// Refuses a conversation without turns, with too many, or with an unknown role.
-pub(super) fn check_messages(messages: &[Message]) -> Result<(), Fault> {
+pub(super) fn check_messages(messages: &[Message]) -> Result<(), Error> {
     if messages.is_empty() {
-        return Err(Fault::Messages("holds no turn".into()));
+        return Err(Error::Messages("holds no turn".into()));
     }
     if messages.len() > MESSAGES_MAX {
         let reason = format!("holds {} turns; at most {MESSAGES_MAX} are allowed", messages.len());
-        return Err(Fault::Messages(reason));
+        return Err(Error::Messages(reason));
     }
     for (index, message) in messages.iter().enumerate() {
         if !matches!(message.role.as_str(), "system" | "user" | "assistant") {
             let role: String = message.role.chars().take(40).collect();
             let reason = format!("role is {role:?}; it must be system, user or assistant");
-            return Err(Fault::Message { index, reason });
+            return Err(Error::Message { index, reason });
         }
     }
     Ok(())
 }
 
-fn text_of(turn: &Value, index: usize, key: &str) -> Result<String, Fault> {
+fn text_of(turn: &Value, index: usize, key: &str) -> Result<String, Error> {
     match turn.get(key) {
         Some(Value::String(text)) => Ok(text.clone()),
-        Some(_) => Err(Fault::Message { index, reason: format!("\"{key}\" must be a string") }),
-        None => Err(Fault::Message { index, reason: format!("has no \"{key}\"") }),
+        Some(_) => Err(Error::Message { index, reason: format!("\"{key}\" must be a string") }),
+        None => Err(Error::Message { index, reason: format!("has no \"{key}\"") }),
     }
 }
 

@@ -5,7 +5,9 @@
 use std::sync::LazyLock;
 
 use super::bytes::Alphabet;
-use super::{Message, Show, Special, Vocab, VocabParts};
+use super::chat::Message;
+use super::parts::VocabParts;
+use super::vocabulary::{Show, Special, Vocab};
 
 /// Pre-tokenizers to choose from, one of each rule and one unknown.
 const PRES: [&str; 5] = ["bailingmoe", "qwen2", "llama-bpe", "gpt-2", "none"];

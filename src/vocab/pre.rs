@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::Fault;
+use super::error::Error;
 
 /// A pre-tokenizer.
 #[derive(Clone, Debug)]
@@ -19,20 +19,21 @@ pub(super) struct Pre {
 
 impl Pre {
     /// The rule that `tokenizer.ggml.pre` names; a missing key is settled by the architecture.
-    pub(super) fn new(name: Option<&str>, architecture: &str) -> Result<Pre, Fault> {
+    pub(super) fn new(name: Option<&str>, architecture: &str) -> Result<Pre, Error> {
         let name = match (name, architecture) {
             (Some(name), _) => name,
             (None, "llada" | "llada-moe") => "bailingmoe",
             (None, "dream") => "qwen2",
             (None, _) => {
-                return Err(Fault::PreMissing { architecture: architecture.into() });
+                return Err(Error::PreMissing { architecture: architecture.into() });
             }
         };
-        let index = RULES.iter().position(|rule| rule.names.contains(&name)).ok_or_else(|| {
-            let all: Vec<&str> = RULES.iter().flat_map(|rule| rule.names).copied().collect();
-            Fault::PreUnknown { found: name.into(), supported: all.join(", ") }
+        let has_name = |rule: &Rule| rule.names.split(' ').any(|known| known == name);
+        let index = RULES.iter().position(has_name).ok_or_else(|| {
+            let all: Vec<&str> = RULES.iter().flat_map(|rule| rule.names.split(' ')).collect();
+            Error::PreUnknown { found: name.into(), supported: all.join(", ") }
         })?;
-        let regex = COMPILED[index].as_ref().map_err(|error| Fault::Library(error.to_string()))?;
+        let regex = COMPILED[index].as_ref().map_err(|error| Error::Library(error.to_string()))?;
         Ok(Pre { regex: regex.clone(), rule: &RULES[index] })
     }
 
@@ -65,8 +66,8 @@ impl Pre {
 
 #[derive(Debug)]
 struct Rule {
-    /// Names in `tokenizer.ggml.pre`, as llama.cpp reads them.
-    names: &'static [&'static str],
+    /// Names in `tokenizer.ggml.pre`, as llama.cpp reads them, with spaces between.
+    names: &'static str,
     regex: &'static str,
     /// Whether line breaks have a branch of their own.
     breaks: bool,
@@ -83,53 +84,29 @@ static COMPILED: [LazyLock<Result<Regex, regex::Error>>; 4] = [
 
 static RULES: [Rule; 4] = [
     Rule {
-        names: &["bailingmoe", "bailingmoe2", "llada-moe"],
+        names: "bailingmoe bailingmoe2 llada-moe",
         regex: r"(?x)'(?:[sSdDmMtT]|[lL][lL]|[vV][eE]|[rR][eE]) | [^\r\n\p{L}\p{N}]?\p{L}+ | \p{N}
             | \x20?[^\s\p{L}\p{N}]+[\r\n]* | \s*[\r\n] | \s+",
         breaks: true,
         whole_words: false,
     },
     Rule {
-        names: &["qwen2", "deepseek-r1-qwen", "kormo", "f2llmv2", "megrez", "stablelm2"],
+        names: "qwen2 deepseek-r1-qwen kormo f2llmv2 megrez stablelm2",
         regex: r"(?x)'(?:[sSdDmMtT]|[lL][lL]|[vV][eE]|[rR][eE]) | [^\r\n\p{L}\p{N}]?\p{L}+ | \p{N}
             | \x20?[^\s\p{L}\p{N}]+[\r\n]* | \s*[\r\n]+ | \s+",
         breaks: true,
         whole_words: false,
     },
     Rule {
-        names: &[
-            "llama-bpe",
-            "llama3",
-            "llama-v3",
-            "falcon3",
-            "falcon-h1",
-            "pixtral",
-            "midm-2.0",
-            "lfm2",
-            "jina-v5-nano",
-        ],
+        names: "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano",
         regex: r"(?x)'(?:[sSdDmMtT]|[lL][lL]|[vV][eE]|[rR][eE]) | [^\r\n\p{L}\p{N}]?\p{L}+
             | \p{N}{1,3} | \x20?[^\s\p{L}\p{N}]+[\r\n]* | \s*[\r\n]+ | \s+",
         breaks: true,
         whole_words: true,
     },
     Rule {
-        names: &[
-            "gpt-2",
-            "phi-2",
-            "jina-es",
-            "jina-de",
-            "jina-v2-es",
-            "jina-v2-de",
-            "gigachat",
-            "a.x-4.0",
-            "mellum",
-            "modern-bert",
-            "exaone4",
-            "mpt",
-            "olmo",
-            "jais",
-        ],
+        names: "gpt-2 phi-2 jina-es jina-de jina-v2-es jina-v2-de gigachat a.x-4.0 mellum \
+            modern-bert exaone4 mpt olmo jais",
         regex: r"(?x)'(?:[sdmt]|ll|ve|re) | \x20?\p{L}+ | \x20?\p{N}+
             | \x20?[^\s\p{L}\p{N}]+ | \s+",
         breaks: false,
@@ -174,6 +151,6 @@ mod tests {
         let said = Pre::new(Some("tekken"), "llada").unwrap_err().to_string();
         assert!(said.contains("\"tekken\"") && said.contains("bailingmoe"), "{said}");
         assert!(Pre::new(None, "llama").is_err());
-        assert_eq!(Pre::new(None, "dream").unwrap().rule.names[0], "qwen2");
+        assert!(Pre::new(None, "dream").unwrap().rule.names.starts_with("qwen2 "));
     }
 }

@@ -10,7 +10,8 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::{Fault, Message};
+use super::chat::Message;
+use super::error::Error;
 
 /// Supplementary private-use planes 15 and 16: never white space, letters or digits, which
 /// keeps filters such as `trim` from treating a stand-in otherwise than the `<` it stands for.
@@ -48,7 +49,7 @@ impl Shield {
         edges: &Edges,
         messages: &[Message],
         template: &str,
-    ) -> Result<Shield, Fault> {
+    ) -> Result<Shield, Error> {
         let contents = || messages.iter().flat_map(|message| message.content.chars());
         let seen = contents().chain(template.chars()).filter(|&c| may_stand_in(c));
         let taken: HashSet<char> = seen.chain(edges.taken.iter().copied()).collect();
@@ -57,7 +58,7 @@ impl Shield {
         let mut shield = Shield { cover: HashMap::new(), uncover: HashMap::new() };
         for character in found {
             let stand_in = free.next().ok_or_else(|| {
-                Fault::Messages("use up the private-use characters of planes 15 and 16".into())
+                Error::Messages("use up the private-use characters of planes 15 and 16".into())
             })?;
             shield.cover.insert(character, stand_in);
             shield.uncover.insert(stand_in, character);

@@ -2,13 +2,7 @@
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
-use super::Fault;
-
-/// A stretch of text, cut at the tokens that were looked for.
-pub(super) enum Piece<'a> {
-    Token(u32),
-    Text(&'a str),
-}
+use super::error::Error;
 
 /// Finds a set of tokens in a text: the leftmost first, of those that start together the longest.
 #[derive(Debug)]
@@ -18,8 +12,8 @@ pub(super) struct Finder {
 }
 
 impl Finder {
-    /// `tokens` in id order; empty ones are never found, of equal ones the first is.
-    pub(super) fn new<'a>(tokens: impl Iterator<Item = (u32, &'a str)>) -> Result<Finder, Fault> {
+    /// `tokens` in id order; empty ones are never found, of duplicates the first is.
+    pub(super) fn new<'a>(tokens: impl Iterator<Item = (u32, &'a str)>) -> Result<Finder, Error> {
         let (mut ids, mut texts) = (Vec::new(), Vec::new());
         for (id, text) in tokens.filter(|(_, text)| !text.is_empty()) {
             ids.push(id);
@@ -31,7 +25,7 @@ impl Finder {
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
             .build(&texts)
-            .map_err(|error| Fault::Library(error.to_string()))?;
+            .map_err(|error| Error::Library(error.to_string()))?;
         Ok(Finder { automaton: Some(automaton), ids })
     }
 
@@ -42,22 +36,24 @@ impl Finder {
         whole.then(|| self.ids[found.pattern().as_usize()])
     }
 
-    /// Cuts `text`; no piece of text is empty.
-    pub(super) fn split<'a>(
+    /// Appends the ids of the tokens in `text`; `encode` appends those of the text between them,
+    /// which is never empty.
+    pub(super) fn split(
         &self,
-        text: &'a str,
-        mut each: impl FnMut(Piece<'a>) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
+        text: &str,
+        ids: &mut Vec<u32>,
+        mut encode: impl FnMut(&str, &mut Vec<u32>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let mut start = 0;
         for found in self.automaton.iter().flat_map(|automaton| automaton.find_iter(text)) {
             if start < found.start() {
-                each(Piece::Text(&text[start..found.start()]))?;
+                encode(&text[start..found.start()], ids)?;
             }
-            each(Piece::Token(self.ids[found.pattern().as_usize()]))?;
+            ids.push(self.ids[found.pattern().as_usize()]);
             start = found.end();
         }
         if start < text.len() {
-            each(Piece::Text(&text[start..]))?;
+            encode(&text[start..], ids)?;
         }
         Ok(())
     }
@@ -71,16 +67,13 @@ mod tests {
     fn the_leftmost_then_the_longest_is_found() {
         let tokens = [(5, "<a>"), (6, ""), (7, "<a><b>"), (8, "<a>"), (9, "é")];
         let finder = Finder::new(tokens.into_iter()).unwrap();
-        let mut seen = Vec::new();
-        finder
-            .split("x<a>é<a><b><a", |piece| {
-                seen.push(match piece {
-                    Piece::Token(id) => id.to_string(),
-                    Piece::Text(text) => text.to_owned(),
-                });
-                Ok(())
-            })
-            .unwrap();
-        assert_eq!(seen, ["x", "5", "9", "7", "<a"]);
+        let (mut ids, mut texts) = (Vec::new(), Vec::new());
+        let between = |text: &str, ids: &mut Vec<u32>| {
+            ids.push(99);
+            texts.push(text.to_owned());
+            Ok(())
+        };
+        finder.split("x<a>é<a><b><a", &mut ids, between).unwrap();
+        assert_eq!((ids, texts), (vec![99, 5, 9, 7, 99], vec!["x".to_owned(), "<a".to_owned()]));
     }
 }

@@ -9,14 +9,15 @@
 
 use std::sync::LazyLock;
 
-use minijinja::{Error, ErrorKind, Value, context};
+use minijinja::{ErrorKind, Value, context};
 use regex::Regex;
 
 use crate::gguf::text::is_hostile;
 
+use super::chat::Message;
+use super::error::Error;
 use super::jinja::{Capped, environment};
 use super::screen::screen;
-use super::{Fault, Message};
 
 /// Bytes of a template's source: the longest published ones have about 20 kB. Every few bytes
 /// can nest an expression once more, and each level takes stack.
@@ -39,7 +40,7 @@ const STACK_BYTES_PER_INSTRUCTION: usize = 1 << 10;
 const SHOWN_CHARS_MAX: usize = 400;
 
 /// The texts of the special tokens that a template may write.
-pub(super) struct Names<'a> {
+pub(super) struct SpecialTexts<'a> {
     pub(super) bos: &'a str,
     pub(super) eos: &'a str,
     pub(super) pad: &'a str,
@@ -48,16 +49,16 @@ pub(super) struct Names<'a> {
 /// The conversation as the template writes it, up to where the assistant's answer starts.
 pub(super) fn render(
     source: &str,
-    names: &Names<'_>,
+    names: &SpecialTexts<'_>,
     messages: &[Message],
-) -> Result<String, Fault> {
+) -> Result<String, Error> {
     if source.len() > SOURCE_BYTES_MAX {
         let found = source.len();
         let limit = format!("at most {SOURCE_BYTES_MAX} bytes");
-        return Err(Fault::Length { key: "tokenizer.chat_template", found, limit });
+        return Err(Error::Length { key: "tokenizer.chat_template", found, limit });
     }
     let source = without_generation_tags(source)?;
-    screen(&source).map_err(Fault::Template)?;
+    screen(&source).map_err(Error::Template)?;
     let fuel = FUEL_BASE.saturating_add(FUEL_PER_TURN.saturating_mul(messages.len() as u64));
     let fuel = fuel.min(FUEL_MAX);
     let stack_bytes = STACK_BYTES_BASE
@@ -67,17 +68,22 @@ pub(super) fn render(
         let builder = std::thread::Builder::new().name("template".into()).stack_size(stack_bytes);
         let thread = builder.spawn_scoped(scope, || run(&source, fuel, names, messages));
         let thread = thread.map_err(|error| {
-            Fault::Template(format!("needs a thread with {stack_bytes} bytes of stack: {error}"))
+            Error::Template(format!("needs a thread with {stack_bytes} bytes of stack: {error}"))
         })?;
-        thread.join().unwrap_or_else(|_| Err(Fault::Template("breaks the template engine".into())))
+        thread.join().unwrap_or_else(|_| Err(Error::Template("breaks the template engine".into())))
     })
 }
 
 /// Compiles and runs the template; all that nests is also dropped here, on this thread's stack.
-fn run(source: &str, fuel: u64, names: &Names<'_>, messages: &[Message]) -> Result<String, Fault> {
+fn run(
+    source: &str,
+    fuel: u64,
+    names: &SpecialTexts<'_>,
+    messages: &[Message],
+) -> Result<String, Error> {
     let mut environment = environment();
     environment.set_fuel(Some(fuel));
-    let template = environment.template_from_named_str("chat", source).map_err(fault)?;
+    let template = environment.template_from_named_str("chat", source).map_err(failed)?;
     let contents_bytes: usize = messages.iter().map(|message| message.content.len()).sum();
     let mut output = Capped::new(contents_bytes.saturating_mul(2) + OUTPUT_BYTES_MAX);
     let variables = context! {
@@ -92,27 +98,27 @@ fn run(source: &str, fuel: u64, names: &Names<'_>, messages: &[Message]) -> Resu
     let written = template.render_captured_to(variables, &mut output).map(|_| ());
     if output.full() {
         let reason = format!("writes more than {} bytes for this conversation", output.bytes_max());
-        return Err(Fault::Template(reason));
+        return Err(Error::Template(reason));
     }
-    written.map_err(fault)?;
-    output.into_text().map_err(fault)
+    written.map_err(failed)?;
+    output.into_text().map_err(failed)
 }
 
 /// `{% generation %}` marks the assistant's words for training; here it only has to parse.
-fn without_generation_tags(source: &str) -> Result<String, Fault> {
+fn without_generation_tags(source: &str) -> Result<String, Error> {
     static TAGS: LazyLock<Result<[Regex; 2], regex::Error>> = LazyLock::new(|| {
         let tag = |name: &str| Regex::new(&format!(r"\{{%([-+]?)\s*{name}\s*([-+]?)%\}}"));
         Ok([tag("generation")?, tag("endgeneration")?])
     });
-    let [open, close] = TAGS.as_ref().map_err(|error| Fault::Library(error.to_string()))?;
+    let [open, close] = TAGS.as_ref().map_err(|error| Error::Library(error.to_string()))?;
     let opened = open.replace_all(source, "{%$1 if true $2%}");
     Ok(close.replace_all(&opened, "{%$1 endif $2%}").into_owned())
 }
 
-fn fault(error: Error) -> Fault {
+fn failed(error: minijinja::Error) -> Error {
     match error.kind() {
-        ErrorKind::OutOfFuel => Fault::Template("runs too many instructions".into()),
-        _ => Fault::Template(shown(&error.to_string())),
+        ErrorKind::OutOfFuel => Error::Template("runs too many instructions".into()),
+        _ => Error::Template(shown(&error.to_string())),
     }
 }
 

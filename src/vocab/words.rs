@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use tokenizers::Model;
 use tokenizers::models::bpe::{BPE, Merges, Vocab as TokenMap};
 
-use super::Fault;
 use super::bytes::Alphabet;
+use super::error::Error;
 use super::pre::Pre;
 
 /// Cuts plain text into words and merges their bytes into tokens.
@@ -20,15 +20,15 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// `tokens` are those that merging may give, in id order; of equal ones the first counts.
-    /// `merges` are `left right`. A merge that gives a token of `control` is left out: control
-    /// tokens are never made of text.
+    /// `tokens` are those that merging may give, in id order; of duplicates the first is used.
+    /// `merges` are `left right`. A merge that gives a control token is dropped: text never
+    /// becomes control tokens.
     pub(super) fn new<'a>(
         pre: Pre,
         tokens: impl Iterator<Item = (u32, &'a str)>,
         merges: &[Vec<u8>],
         control: impl Fn(&str) -> bool,
-    ) -> Result<Words, Fault> {
+    ) -> Result<Words, Error> {
         let mut map = TokenMap::default();
         for (id, token) in tokens {
             map.entry(token.to_owned()).or_insert(id);
@@ -45,7 +45,7 @@ impl Words {
             .vocab_and_merges(map, merges)
             .ignore_merges(pre.whole_words())
             .build()
-            .map_err(|error| Fault::Library(error.to_string()))?;
+            .map_err(|error| Error::Library(error.to_string()))?;
         Ok(Words { pre, model, alphabet, spelled })
     }
 
@@ -55,7 +55,7 @@ impl Words {
     }
 
     /// Appends the ids of plain text, in which nothing is a control token.
-    pub(super) fn encode(&self, text: &str, ids: &mut Vec<u32>) -> Result<(), Fault> {
+    pub(super) fn encode(&self, text: &str, ids: &mut Vec<u32>) -> Result<(), Error> {
         let mut spelling = String::new();
         let mut start = 0;
         while start < text.len() {
@@ -63,12 +63,12 @@ impl Words {
             spelling.clear();
             for &byte in &text.as_bytes()[start..end] {
                 if !self.spelled[usize::from(byte)] {
-                    return Err(Fault::ByteMissing { byte });
+                    return Err(Error::ByteMissing { byte });
                 }
                 spelling.push(self.alphabet.char_of(byte));
             }
             let word = self.model.tokenize(&spelling);
-            let word = word.map_err(|error| Fault::Library(error.to_string()))?;
+            let word = word.map_err(|error| Error::Library(error.to_string()))?;
             ids.extend(word.iter().map(|token| token.id));
             start = end;
         }
@@ -76,12 +76,12 @@ impl Words {
     }
 }
 
-/// Splits and checks merges; of equal ones the first (the most preferred) counts.
+/// Splits and checks merges; of duplicates the first, the most preferred, is used.
 fn checked_merges(
     merges: &[Vec<u8>],
     map: &TokenMap,
     control: impl Fn(&str) -> bool,
-) -> Result<Merges, Fault> {
+) -> Result<Merges, Error> {
     let mut checked = Merges::with_capacity(merges.len());
     let mut seen = HashSet::with_capacity(merges.len());
     let mut joined = String::new();
@@ -92,7 +92,7 @@ fn checked_merges(
         }
         let flaw = |reason| {
             let text = String::from_utf8_lossy(merge).into_owned();
-            Fault::Merge { index, text, reason }
+            Error::Merge { index, text, reason }
         };
         let text = std::str::from_utf8(merge).map_err(|_| flaw("is not UTF-8"))?;
         let (left, right) = text.split_once(' ').ok_or_else(|| flaw("has no space"))?;

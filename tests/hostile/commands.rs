@@ -25,7 +25,7 @@ fn inspect(gguf: &Gguf) -> io::Result<()> {
     inspect::write_json(gguf, &mut io::sink())
 }
 
-fn tokenize(gguf: &Gguf) -> Result<(), dllm_rt::vocab::Fault> {
+fn tokenize(gguf: &Gguf) -> Result<(), dllm_rt::vocab::Error> {
     let vocab = Vocab::new(parts_from_gguf(gguf)?)?;
     vocab.encode("abc cba", Special::AsText)?;
     let turn = Message { role: "user".to_owned(), content: "abc".to_owned() };

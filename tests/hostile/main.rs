@@ -1,9 +1,11 @@
 //! Broken files: each is refused, by the library and by the command, with a message that names what
 //! is wrong with it; none panics, none allocates more than the file's size plus a constant.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
 mod case;
 mod commands;
-#[path = "../common/mod.rs"]
+#[path = "../it/common/mod.rs"]
 mod common;
 mod layout;
 mod metadata;

@@ -85,7 +85,7 @@ fn targets(source: &Source, own: &str, edges: &[(&str, &[&str])]) -> Vec<(usize,
         }
     }
     for (root, is_crate) in roots(&source.path) {
-        for at in occurrences(&code, root) {
+        for at in occurrences(&code, &root) {
             for path in paths_after(&code[at + root.len()..]) {
                 let first = path.split("::").next().unwrap_or("").to_string();
                 // `crate::Name` is a public name of the library, or the binary's own.
@@ -104,10 +104,9 @@ fn targets(source: &Source, own: &str, edges: &[(&str, &[&str])]) -> Vec<(usize,
 }
 
 /// The words that lead to the root of the crate from a file, and whether they always do.
-fn roots(path: &str) -> Vec<(&'static str, bool)> {
-    let top = path.matches('/').count() == 1 || path.ends_with("/mod.rs");
-    let climb = if top { "super" } else { "super::super" };
-    vec![("crate", true), (climb, false)]
+fn roots(path: &str) -> [(String, bool); 2] {
+    let depth = path.matches('/').count() - usize::from(path.ends_with("/mod.rs"));
+    [("crate".to_string(), true), (vec!["super"; depth].join("::"), false)]
 }
 
 /// The paths of the tree that follows a root: `::a::{b, c::D}` gives `a::b` and `a::c::D`.

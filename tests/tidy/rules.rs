@@ -1,35 +1,26 @@
 //! The rules, each a pure function over one file.
 
-use crate::source::{Offence, Source, item_end};
+use crate::source::{Offence, Source};
 
 /// A name that may not be used outside tests, and where.
 struct Ban {
     name: &'static str,
     /// Path prefixes.
     below: &'static [&'static str],
-    except: &'static [&'static str],
     why: &'static str,
 }
 
 const EVERYWHERE: &[&str] = &["src/", "arena/src/", "kernels/"];
-const STEP_PATH: &[&str] = &["src/step", "src/denoise", "src/sample", "src/team"];
-const ORDERED: &[&str] =
-    &["src/plan", "src/step", "src/denoise", "src/sample", "src/team", "src/repack", "kernels/"];
-const SPEAKERS: &[&str] =
-    &["src/main.rs", "src/cli", "src/serve", "src/profile", "kernels/cuda/build.rs"];
+const STEP_PATH: &[&str] = &["src/backend", "src/denoise", "src/sample"];
+const ORDERED: &[&str] = &["src/backend", "src/denoise", "src/sample", "kernels/"];
 
-const CHANNEL: &str = "channels allocate; workers meet at the team's counter and barrier";
+const CHANNEL: &str = "channels allocate; workers meet at the pool's counter and barrier";
 const HALF: &str = "half floats are converted at load";
 const ORDER: &str = "iteration order differs between runs; use a Vec or a BTreeMap";
-const QUIET: &str = "a library does not print; return an error or call the caller's closure";
 const MATH: &str = "differs between platforms; use libm or the kernels' own polynomials";
 
 const fn ban(name: &'static str, below: &'static [&'static str], why: &'static str) -> Ban {
-    Ban { name, below, except: &[], why }
-}
-
-const fn speech(name: &'static str) -> Ban {
-    Ban { name, below: EVERYWHERE, except: SPEAKERS, why: QUIET }
+    Ban { name, below, why }
 }
 
 const fn math(name: &'static str) -> Ban {
@@ -40,14 +31,13 @@ const fn math(name: &'static str) -> Ban {
 const BANS: &[Ban] = &[
     ban("crossbeam_channel", EVERYWHERE, CHANNEL),
     ban("crossbeam::channel", EVERYWHERE, CHANNEL),
-    ban("mpsc", &["src/step", "src/denoise", "src/sample", "kernels/"], CHANNEL),
+    ban("mpsc", &["src/backend/cpu/ops", "src/denoise", "src/sample", "kernels/"], CHANNEL),
     ban(".to_f32()", STEP_PATH, HALF),
     ban("f16::from_bits", STEP_PATH, HALF),
     ban("HashMap", ORDERED, ORDER),
     ban("HashSet", ORDERED, ORDER),
     ban("static mut", EVERYWHERE, "use an atomic or a OnceLock"),
-    ban("process::exit", &["src/"], "destructors do not run; return from main"),
-    speech("println!"), speech("print!"), speech("eprintln!"), speech("eprint!"),
+    ban("unreachable!()", EVERYWHERE, "the message says why it cannot be reached"),
     math(".exp("), math(".exp2("), math(".exp_m1("), math(".ln("), math(".ln_1p("), math(".log("),
     math(".log2("), math(".log10("), math(".powf("), math(".powi("), math(".sin("), math(".cos("),
     math(".tan("), math(".sin_cos("), math(".sinh("), math(".cosh("), math(".tanh("),
@@ -57,18 +47,10 @@ const BANS: &[Ban] = &[
     math("f64::cos"), math("f64::tanh"), math("f64::powi"), math("f32::powi"),
 ];
 
-/// Calls that panic, save `unreachable!` with its reason as the message. Each needs a comment
-/// beside or right above it that begins with `REASON`, or stands in a function whose documentation
-/// has a section `CONTRACT`: a check of the caller.
-const PANICS: &[&str] =
-    &[".unwrap()", ".expect(", ".unwrap_err()", ".expect_err(", "panic!", "unreachable!()"];
-const REASON: &str = "Cannot fail:";
-const CONTRACT: &str = "# Panics";
-
 /// Marks of unfinished work in prose, put together here so that this file holds none.
 const LEFT_IN_PROSE: &[&str] =
     &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X"), concat!("HA", "CK")];
-const LEFT_IN_CODE: &[&str] = &["todo!", "unimplemented!", "dbg!", "#[ignore"];
+const LEFT_IN_CODE: &[&str] = &["#[ignore"];
 
 /// Places that exist on one machine only, and hosts that a build must not name.
 const PLACES: &[&str] = &[
@@ -103,28 +85,7 @@ pub fn long_file(source: &Source, max: usize) -> Vec<Offence> {
     vec![Offence::at(max, format!("{lines} lines in the file, at most {max}"))]
 }
 
-/// Rust functions of more than `max` lines, from `fn` to the closing brace.
-pub fn long_functions(source: &Source, max: usize) -> Vec<Offence> {
-    let mut found = Vec::new();
-    for (first, line) in source.code.iter().enumerate().filter(|_| source.is_rust()) {
-        for column in occurrences(line, "fn") {
-            let rest = line[column + 2..].trim_start();
-            if !rest.starts_with(|symbol: char| symbol.is_alphabetic() || symbol == '_') {
-                continue; // a function type
-            }
-            let lines = item_end(&source.code, first, column) - first + 1;
-            if lines > max {
-                found.push(Offence::at(
-                    first,
-                    format!("a function of {lines} lines, at most {max}"),
-                ));
-            }
-        }
-    }
-    found
-}
-
-/// Unfinished work: marks in comments and prose, and macros and attributes that stand for it.
+/// Unfinished work: marks in comments and prose, and attributes that stand for it.
 pub fn leftovers(source: &Source) -> Vec<Offence> {
     let mut found = Vec::new();
     for (index, code) in source.code.iter().enumerate() {
@@ -142,7 +103,7 @@ pub fn leftovers(source: &Source) -> Vec<Offence> {
 pub fn banned_names(source: &Source) -> Vec<Offence> {
     let below = |folders: &[&str]| folders.iter().any(|folder| source.path.starts_with(folder));
     let mut found = Vec::new();
-    for ban in BANS.iter().filter(|ban| below(ban.below) && !below(ban.except)) {
+    for ban in BANS.iter().filter(|ban| below(ban.below)) {
         if !source.is_product() {
             continue;
         }
@@ -150,55 +111,6 @@ pub fn banned_names(source: &Source) -> Vec<Offence> {
         found.extend(lines.map(|(i, _)| Offence::at(i, format!("{}: {}", ban.name, ban.why))));
     }
     found
-}
-
-/// Panicking calls outside tests without a stated reason why they cannot panic.
-pub fn unreasoned_panics(source: &Source) -> Vec<Offence> {
-    let mut found = Vec::new();
-    for (index, line) in source.product_code().filter(|_| source.is_product()) {
-        for call in PANICS.iter().filter(|call| contains(line, call)) {
-            if !has_reason(source, index) && !has_contract(source, index) {
-                let what = format!("{call} without a comment that begins with `{REASON}`");
-                found.push(Offence::at(index, what));
-            }
-        }
-    }
-    found
-}
-
-/// Whether the line's own comment, or the block of comment lines above its statement, states it.
-fn has_reason(source: &Source, index: usize) -> bool {
-    let states = |line: usize| source.comments[line].contains(REASON);
-    let only_comment =
-        |line: usize| source.code[line].trim().is_empty() && !source.text[line].trim().is_empty();
-    // Up to the first line of the statement: the one after a line that ends one.
-    let mut first = index;
-    while first > 0 && !only_comment(first - 1) && !ends_statement(&source.code[first - 1]) {
-        first -= 1;
-    }
-    let above = (0..first).rev().take_while(|&line| only_comment(line));
-    (first..=index).any(states) || above.into_iter().any(states)
-}
-
-/// Whether the documentation of the function around the line says when it panics.
-fn has_contract(source: &Source, index: usize) -> bool {
-    let opens_here = |&line: &usize| {
-        let columns = occurrences(&source.code[line], "fn");
-        columns.first().is_some_and(|&column| item_end(&source.code, line, column) >= index)
-    };
-    let Some(opening) = (0..=index).rev().find(opens_here) else {
-        return false;
-    };
-    let above = (0..opening).rev().take_while(|&line| {
-        let code = source.code[line].trim();
-        !source.text[line].trim().is_empty() && (code.is_empty() || code.starts_with('#'))
-    });
-    above.into_iter().any(|line| source.comments[line].contains(CONTRACT))
-}
-
-fn ends_statement(line: &str) -> bool {
-    let line = line.trim_end();
-    line.is_empty() || line.ends_with([';', '{', '}', ','])
 }
 
 /// Unsafe code outside the folders that may hold it.

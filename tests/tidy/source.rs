@@ -148,7 +148,7 @@ fn test_lines(path: &str, code: &[String]) -> Vec<bool> {
 
 /// The line on which the item that starts after `(line, column)` ends: its closing brace, or a
 /// semicolon before any brace.
-pub fn item_end(code: &[String], line: usize, column: usize) -> usize {
+fn item_end(code: &[String], line: usize, column: usize) -> usize {
     let (mut braces, mut brackets) = (0usize, 0usize);
     for (index, text) in code.iter().enumerate().skip(line) {
         let from = if index == line { column } else { 0 };

@@ -1,6 +1,6 @@
 """Writes the held-out items as text files, one for each family.
 
-    python write_items.py RUN/tokenizer.json ../../tests/data/eval [--items 40]
+    python write_items.py RUN/tokenizer.json ../../src/demo/tasks [--items 40]
 
 A line is a prompt, a tab and the answer, with `\\n` for a line break. In infill tasks the holes
 stand between « and »; they begin and end where tokens do.

@@ -1,8 +1,10 @@
 //! What the `gguf` target does with its bytes; a test of the main package does it to the seeds.
 
+use dllm_rt::Limits;
+use dllm_rt::backend::cpu::Plan;
 use dllm_rt::gguf::{Gguf, inspect};
+use dllm_rt::model::Network;
 use dllm_rt::vocab::{Vocab, parts_from_gguf};
-use dllm_rt::{Limits, Model, Plan};
 use std::io;
 
 /// Tokens of a vocabulary that is built: enough for every byte and some merges, few enough for
@@ -39,7 +41,7 @@ pub fn read(bytes: &[u8]) -> Reached {
 }
 
 fn plan(gguf: &Gguf) -> bool {
-    let Ok(model) = Model::from_gguf(gguf) else { return false };
+    let Ok(model) = Network::from_gguf(gguf) else { return false };
     let limits = Limits { logits: true, guidance: true, ..Limits::new(33, 3, 2) };
     let Ok(plan) = Plan::new(&model, limits) else { return false };
     let mut end = 0;
@@ -49,7 +51,7 @@ fn plan(gguf: &Gguf) -> bool {
     }
     assert!(end <= plan.fixed_bytes && plan.fixed_bytes <= plan.total_bytes);
     for buffer in &plan.buffers {
-        let span = buffer.span;
+        let span = buffer.span();
         assert!(plan.fixed_bytes <= span.offset && span.bytes <= plan.total_bytes - span.offset);
     }
     true

@@ -7,7 +7,7 @@
 
 pub mod decode;
 pub mod dtype;
-pub mod float_env;
+mod float_env;
 pub mod gemm;
 pub mod isa;
 pub mod math;

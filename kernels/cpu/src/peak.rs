@@ -4,7 +4,7 @@
 //! need, and nothing else: no loads or stores, no unpacking, no mins, no zero points, no f32. A
 //! GEMM is measured as a share of it, on the same core and clock.
 
-use crate::dtype::{self, Dtype, Format, GROUP_ROWS, SUPER_WEIGHTS};
+use crate::dtype::{Dtype, Format, GROUP_ROWS, SUPER_WEIGHTS, Unpack, Visitor};
 use crate::gemm::{chain_depth, signed};
 use crate::isa::{Isa, Simd, VecI};
 use crate::table::{Kernels, Op};
@@ -30,26 +30,22 @@ const TOTALS: usize = 2;
 /// Float types are multiplied as f32: one fused multiply-add a weight.
 pub fn peak(kernels: Kernels, dtype: Dtype, rounds: usize) -> Peak {
     let macs = (rounds * CHAINS * GROUP_ROWS * SUPER_WEIGHTS) as u64;
-    let lanes = match dtype {
-        Dtype::F32 | Dtype::F16 | Dtype::BF16 => kernels.run(FloatLoop(rounds)),
-        Dtype::Q4_0 => codes_loop::<dtype::Q4_0>(kernels, rounds),
-        Dtype::Q4_1 => codes_loop::<dtype::Q4_1>(kernels, rounds),
-        Dtype::Q5_0 => codes_loop::<dtype::Q5_0>(kernels, rounds),
-        Dtype::Q5_1 => codes_loop::<dtype::Q5_1>(kernels, rounds),
-        Dtype::Q8_0 => codes_loop::<dtype::Q8_0>(kernels, rounds),
-        Dtype::Q2_K => codes_loop::<dtype::Q2_K>(kernels, rounds),
-        Dtype::Q3_K => codes_loop::<dtype::Q3_K>(kernels, rounds),
-        Dtype::Q4_K => codes_loop::<dtype::Q4_K>(kernels, rounds),
-        Dtype::Q5_K => codes_loop::<dtype::Q5_K>(kernels, rounds),
-        Dtype::Q6_K => codes_loop::<dtype::Q6_K>(kernels, rounds),
-        Dtype::IQ4_NL => codes_loop::<dtype::IQ4_NL>(kernels, rounds),
-        Dtype::IQ4_XS => codes_loop::<dtype::IQ4_XS>(kernels, rounds),
-    };
+    let lanes = dtype.visit(Codes { kernels, rounds });
+    let lanes = lanes.unwrap_or_else(|| kernels.run(FloatLoop(rounds)));
     Peak { macs, check: lanes.iter().map(|&lane| u64::from(lane.cast_unsigned())).sum() }
 }
 
-fn codes_loop<F: Format>(kernels: Kernels, rounds: usize) -> [i32; 8] {
-    kernels.run(CodesLoop::<F> { rounds, format: PhantomData })
+struct Codes {
+    kernels: Kernels,
+    rounds: usize,
+}
+
+impl Visitor for Codes {
+    type Output = [i32; 8];
+
+    fn visit<F: Unpack>(self) -> [i32; 8] {
+        self.kernels.run(CodesLoop::<F> { rounds: self.rounds, format: PhantomData })
+    }
 }
 
 struct CodesLoop<F> {

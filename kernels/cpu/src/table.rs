@@ -84,38 +84,32 @@ impl Kernels {
         match self {
             Kernels::Scalar(isa) => op.run(isa),
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the proof shows that the CPU has the shim's features.
+            // SAFETY: an `Avx2` exists only where the CPU has the shim's features.
             Kernels::Avx2(isa) => unsafe { run_avx2(isa, op) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: as above.
+            // SAFETY: an `AvxVnni` exists only where the CPU has the shim's features.
             Kernels::AvxVnni(isa) => unsafe { run_avxvnni(isa, op) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: as above.
+            // SAFETY: an `Avx512Vnni` exists only where the CPU has the shim's features.
             Kernels::Avx512Vnni(isa) => unsafe { run_avx512vnni(isa, op) },
         }
     }
 }
 
-/// # Safety
-/// - The CPU has AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn run_avx2<O: Op>(isa: Avx2, op: O) -> O::Output {
+fn run_avx2<O: Op>(isa: Avx2, op: O) -> O::Output {
     op.run(isa)
 }
 
-/// # Safety
-/// - The CPU has AVX2, FMA and AVX-VNNI.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,avxvnni")]
-unsafe fn run_avxvnni<O: Op>(isa: AvxVnni, op: O) -> O::Output {
+fn run_avxvnni<O: Op>(isa: AvxVnni, op: O) -> O::Output {
     op.run(isa)
 }
 
-/// # Safety
-/// - The CPU has AVX2, FMA, AVX512-VNNI and AVX512-VL.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,avx512vnni,avx512vl")]
-unsafe fn run_avx512vnni<O: Op>(isa: Avx512Vnni, op: O) -> O::Output {
+fn run_avx512vnni<O: Op>(isa: Avx512Vnni, op: O) -> O::Output {
     op.run(isa)
 }

@@ -32,11 +32,27 @@ fn the_choice_of_kernels_agrees_with_the_operating_system() {
     }
 }
 
+/// The CPU's features as the standard library knows them, set by set.
 #[test]
-fn kernels_that_the_cpu_lacks_are_refused() {
-    let chosen: Vec<&str> = Kernels::all().map(Kernels::name).collect();
-    for &name in NAMES {
-        assert_eq!(Kernels::by_name(name).is_some(), chosen.contains(&name), "{name}");
+fn each_name_gives_its_own_kernels_where_the_cpu_has_the_features() {
+    use std::is_x86_feature_detected as has;
+    let avx2 = has!("avx2") && has!("fma");
+    let expected = [
+        ("scalar", true),
+        ("avx2", avx2),
+        ("avxvnni", avx2 && has!("avxvnni")),
+        ("avx512vnni", avx2 && has!("avx512vnni") && has!("avx512vl")),
+    ];
+    assert_eq!(NAMES, expected.map(|(name, _)| name), "slowest first");
+    for (name, there) in expected {
+        let found = Kernels::by_name(name).map(Kernels::name);
+        assert_eq!(found, there.then_some(name));
     }
-    assert!(Kernels::by_name("avx9").is_none());
+}
+
+#[test]
+fn other_names_are_unknown() {
+    for name in ["", "AVX2", "avx", "avx2 ", "avx512", "avx9", "neon", "auto"] {
+        assert!(Kernels::by_name(name).is_none(), "{name:?}");
+    }
 }

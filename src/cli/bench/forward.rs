@@ -3,8 +3,11 @@
 use super::report::{Forward, median};
 use super::subject::macs;
 use crate::cli::failure::Failure;
+use dllm_arena::available_bytes;
+use dllm_rt::backend::cpu::Plan;
 use dllm_rt::gguf::Gguf;
-use dllm_rt::{Engine, Limits, Model, Options, Plan, available_bytes};
+use dllm_rt::model::Network;
+use dllm_rt::{Engine, Limits, Options};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, Scope};
 use std::time::Instant;
@@ -12,23 +15,16 @@ use std::time::Instant;
 /// What passes are to be run.
 #[derive(Clone, Debug)]
 pub struct Passes {
-    /// Rows of the canvas.
     pub rows: Vec<usize>,
     /// Rows of logits at most; all of them where it is `None`.
-    pub wanted: Option<usize>,
-    /// Worker threads.
+    pub output_rows: Option<usize>,
     pub threads: Vec<usize>,
-    /// How often.
     pub reps: usize,
-    /// How to load the model.
     pub options: Options,
 }
 
 /// Measures the passes of a model. `done` is called after each pass, `warn` with what the system
 /// refused.
-///
-/// # Errors
-/// A model that cannot be loaded: not enough memory, most of all.
 pub fn measure(
     gguf: &Gguf,
     label: &str,
@@ -36,16 +32,17 @@ pub fn measure(
     warn: &mut dyn FnMut(&str),
     done: &mut dyn FnMut(),
 ) -> Result<Vec<Forward>, Failure> {
-    let model = Model::from_gguf(gguf)?;
+    let model = Network::from_gguf(gguf)?;
     let mut forward = Vec::new();
     for threads in groups(&model, passes)? {
         let times = measure_group(gguf, passes, threads, warn, done)?;
         for (at, &threads) in threads.iter().enumerate() {
             for (tokens, ms) in passes.rows.iter().zip(&times[at]) {
-                let (tokens, wanted, ms) = (*tokens, passes.wanted_of(*tokens), median(ms));
-                let macs_per_s = macs(&model, tokens, wanted) / (ms / 1e3);
+                let (tokens, output_rows, ms) =
+                    (*tokens, passes.output_rows_of(*tokens), median(ms));
+                let macs_per_s = macs(&model, tokens, output_rows) / (ms / 1e3);
                 let r#type = label.to_owned();
-                forward.push(Forward { r#type, tokens, threads, wanted, ms, macs_per_s });
+                forward.push(Forward { r#type, tokens, threads, output_rows, ms, macs_per_s });
             }
         }
     }
@@ -53,18 +50,18 @@ pub fn measure(
 }
 
 impl Passes {
-    fn wanted_of(&self, tokens: usize) -> usize {
-        self.wanted.unwrap_or(tokens).min(tokens)
+    fn output_rows_of(&self, tokens: usize) -> usize {
+        self.output_rows.unwrap_or(tokens).min(tokens)
     }
 
     fn limits(&self, threads: usize) -> Limits {
         let rows = self.rows.iter().copied().max().unwrap_or(1);
-        Limits { logits: true, ..Limits::new(rows, self.wanted_of(rows), threads) }
+        Limits { logits: true, ..Limits::new(rows, self.output_rows_of(rows), threads) }
     }
 }
 
 /// Thread counts to measure in turn: all together, where as many engines fit into memory.
-fn groups<'p>(model: &Model, passes: &'p Passes) -> Result<Vec<&'p [usize]>, Failure> {
+fn groups<'p>(model: &Network, passes: &'p Passes) -> Result<Vec<&'p [usize]>, Failure> {
     let mut total = 0usize;
     for &threads in &passes.threads {
         total = total.saturating_add(Plan::new(model, passes.limits(threads))?.total_bytes);
@@ -133,7 +130,10 @@ impl Runner {
             }
         };
         let name = format!("dllm-bench-{threads}");
-        Builder::new().name(name).spawn_scoped(scope, body).map_err(dllm_rt::Error::Threads)?;
+        Builder::new()
+            .name(name)
+            .spawn_scoped(scope, body)
+            .map_err(dllm_rt::backend::Error::Threads)?;
         let warnings = loaded.recv().unwrap_or_else(|_| Err(gone()))?;
         warnings.iter().for_each(|warning| warn(warning));
         Ok(Runner { ask, answers })
@@ -159,9 +159,9 @@ fn serve(
     let all: Vec<u32> = (0..rows).collect();
     for tokens in asked {
         // The last rows: a prompt comes before what is to be filled.
-        let wanted = &all[tokens - passes.wanted_of(tokens)..tokens];
+        let output_rows = &all[tokens - passes.output_rows_of(tokens)..tokens];
         let start = Instant::now();
-        let result = engine.logits(&ids[..tokens], wanted).map(|_| ());
+        let result = engine.logits(&ids[..tokens], output_rows).map(|_| ());
         let ms = start.elapsed().as_secs_f64() * 1e3;
         if answer.send(result.map(|()| ms).map_err(Failure::from)).is_err() {
             return;

@@ -1,19 +1,23 @@
 //! One matrix alone: panels of 16 rows that threads claim, as in a step, against its peak.
 
-use super::crew;
 use super::subject::Matrix;
-use crossbeam_utils::CachePadded;
+use crossbeam_utils::{Backoff, CachePadded};
 use dllm_arena::{Region, ReserveError, Span};
 use dllm_cpu::Kernels;
 use dllm_cpu::dtype::{Dtype, PANEL_ROWS, SUPER_WEIGHTS};
-use dllm_cpu::gemm::{ActivationKind, Activations, CODE_WORDS, SUM_WORDS};
-use dllm_cpu::gemm::{GemmPanelF32, activation_kind, multiply_panel};
+use dllm_cpu::gemm::{
+    ActivationKind, Activations, CODE_WORDS, GemmPanelF32, SUM_WORDS, activation_kind,
+    multiply_panel,
+};
 use dllm_cpu::ops::{Quantize32, Quantize256};
 use dllm_cpu::pack::{pack_panel, panel_bytes};
 use dllm_cpu::peak::peak;
+use dllm_rt::backend::cpu::threads::cpus;
 use dllm_rt::synth::fill_rows;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Instant;
 
 /// Seconds that a measurement takes at least: what a thread that wakes late costs is then nothing.
 const SECONDS_MIN: f64 = 0.02;
@@ -26,12 +30,9 @@ const PASSES_MAX: usize = 1 << 16;
 
 /// Where and how it is measured.
 #[derive(Clone, Debug)]
-pub struct Bed {
-    /// The instruction set.
+pub struct Setup {
     pub kernels: Kernels,
-    /// The CPUs of the threads.
     pub pins: Vec<usize>,
-    /// How memory is reserved.
     pub memory: dllm_arena::Options,
 }
 
@@ -39,15 +40,13 @@ pub struct Bed {
 /// right after.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair {
-    /// The matrix.
     pub gemm: f64,
-    /// The loop.
     pub peak: f64,
 }
 
 /// A packed matrix of random weights.
 pub struct Weights<'a> {
-    bed: &'a Bed,
+    setup: &'a Setup,
     matrix: Matrix,
     region: Region,
     panel_bytes: usize,
@@ -55,13 +54,10 @@ pub struct Weights<'a> {
 
 impl<'a> Weights<'a> {
     /// Makes and packs it.
-    ///
-    /// # Errors
-    /// No memory.
-    pub fn new(bed: &'a Bed, matrix: Matrix) -> Result<Weights<'a>, ReserveError> {
+    pub fn new(setup: &'a Setup, matrix: Matrix) -> Result<Weights<'a>, ReserveError> {
         let Matrix { dtype, rows, cols } = matrix;
         let (panels, panel_bytes) = (rows.div_ceil(PANEL_ROWS), panel_bytes(dtype, cols));
-        let mut region = Region::reserve(panels.saturating_mul(panel_bytes), &bed.memory)?;
+        let mut region = Region::reserve(panels.saturating_mul(panel_bytes), &setup.memory)?;
         let bytes = panels * panel_bytes;
         // A shape or file was checked to have whole blocks.
         let row_bytes = dtype.row_bytes(cols).unwrap_or(0);
@@ -76,14 +72,11 @@ impl<'a> Weights<'a> {
             }
             pack_panel(dtype, &present[..count], cols, to);
         }
-        Ok(Weights { bed, matrix, region, panel_bytes })
+        Ok(Weights { setup, matrix, region, panel_bytes })
     }
 
     /// Multiplies `tokens` rows on `threads` threads, `reps` times, in turn with the loop over
     /// registers; `done` is called after each pair.
-    ///
-    /// # Errors
-    /// No memory for the rows.
     pub fn measure(
         &self,
         tokens: usize,
@@ -91,9 +84,9 @@ impl<'a> Weights<'a> {
         reps: usize,
         mut done: impl FnMut(),
     ) -> Result<Vec<Pair>, ReserveError> {
-        let inputs = Inputs::new(self.bed, self.matrix, tokens)?;
+        let inputs = Inputs::new(self.setup, self.matrix, tokens)?;
         let tile_bytes = tokens * PANEL_ROWS * size_of::<f32>();
-        let mut tiles = Region::reserve(threads.saturating_mul(tile_bytes), &self.bed.memory)?;
+        let mut tiles = Region::reserve(threads.saturating_mul(tile_bytes), &self.setup.memory)?;
         let spans: Vec<Span> = (0..threads)
             .map(|thread| Span { offset: thread * tile_bytes, bytes: tile_bytes })
             .collect();
@@ -102,9 +95,9 @@ impl<'a> Weights<'a> {
         let warm = self.seconds(&inputs, &mut tiles, 1);
         let passes = ((SECONDS_MIN / warm).ceil() as usize).clamp(1, PASSES_MAX);
         let length = (warm * passes as f64).clamp(SECONDS_MIN, PEAK_SECONDS_MAX);
-        let rounds = rounds(self.bed, self.matrix.dtype, length);
+        let rounds = rounds(self.setup, self.matrix.dtype, length);
         let macs = passes as f64 * (self.matrix.rows * self.matrix.cols) as f64 * tokens as f64;
-        let peak = || peak_speed(self.bed, self.matrix.dtype, threads, rounds);
+        let peak = || peak_speed(self.setup, self.matrix.dtype, threads, rounds);
         let mut before = peak();
         let pair = |_| {
             let gemm = macs / self.seconds(&inputs, &mut tiles, passes);
@@ -133,12 +126,12 @@ impl<'a> Weights<'a> {
             black_box(tile);
         };
         let job = &job;
-        crew::seconds(&self.bed.pins, tiles.iter_mut().map(|tile| move || job(tile)))
+        pinned_seconds(&self.setup.pins, tiles.iter_mut().map(|tile| move || job(tile)))
     }
 
     fn multiply(&self, inputs: &Inputs, panel: usize, out: &mut [f32]) {
         let span = Span { offset: panel * self.panel_bytes, bytes: self.panel_bytes };
-        let (kernels, dtype, tokens) = (self.bed.kernels, self.matrix.dtype, inputs.tokens);
+        let (kernels, dtype, tokens) = (self.setup.kernels, self.matrix.dtype, inputs.tokens);
         match inputs.activations() {
             Some(x) => multiply_panel(kernels, dtype, self.region.span(span), x, out),
             None => {
@@ -161,11 +154,11 @@ struct Inputs {
 }
 
 impl Inputs {
-    fn new(bed: &Bed, matrix: Matrix, tokens: usize) -> Result<Inputs, ReserveError> {
+    fn new(setup: &Setup, matrix: Matrix, tokens: usize) -> Result<Inputs, ReserveError> {
         let kind = activation_kind(matrix.dtype);
         let cells = matrix.cols.div_ceil(SUPER_WEIGHTS).saturating_mul(tokens);
         let scales = match kind {
-            ActivationKind::Float => return Inputs::float(bed, matrix.cols, tokens),
+            ActivationKind::Float => return Inputs::float(setup, matrix.cols, tokens),
             ActivationKind::Per256 => 1,
             ActivationKind::Per32 => 8,
         };
@@ -177,15 +170,15 @@ impl Inputs {
             Span { offset, bytes }
         };
         let spans = [span(CODE_WORDS), span(SUM_WORDS), span(scales)];
-        let mut region = Region::reserve(end, &bed.memory)?;
-        quantize(bed.kernels, kind, matrix.cols, tokens, region.split_mut(&spans));
+        let mut region = Region::reserve(end, &setup.memory)?;
+        quantize(setup.kernels, kind, matrix.cols, tokens, region.split_mut(&spans));
         let [codes, sums, scales] = spans;
         Ok(Inputs { region, kind, codes, sums, scales, tokens })
     }
 
-    fn float(bed: &Bed, cols: usize, tokens: usize) -> Result<Inputs, ReserveError> {
+    fn float(setup: &Setup, cols: usize, tokens: usize) -> Result<Inputs, ReserveError> {
         let bytes = cols.saturating_mul(tokens).saturating_mul(size_of::<f32>());
-        let mut region = Region::reserve(bytes, &bed.memory)?;
+        let mut region = Region::reserve(bytes, &setup.memory)?;
         let codes = Span { offset: 0, bytes };
         let mut noise = Noise(7);
         region.span_mut::<f32>(codes).iter_mut().for_each(|x| *x = noise.next());
@@ -243,13 +236,13 @@ impl Noise {
 }
 
 /// Rounds of the loop over registers that take about `seconds`.
-fn rounds(bed: &Bed, dtype: Dtype, seconds: f64) -> usize {
+fn rounds(setup: &Setup, dtype: Dtype, seconds: f64) -> usize {
     let mut rounds = ROUNDS_MIN;
     loop {
         let job = || {
-            black_box(peak(bed.kernels, dtype, black_box(rounds)));
+            black_box(peak(setup.kernels, dtype, black_box(rounds)));
         };
-        let taken = crew::seconds(&bed.pins, [job]);
+        let taken = pinned_seconds(&setup.pins, [job]);
         // Long enough for the clock and for a core to speed up.
         if taken > SECONDS_MIN / 4.0 {
             return ((rounds as f64 * seconds / taken) as usize).max(1);
@@ -259,12 +252,77 @@ fn rounds(bed: &Bed, dtype: Dtype, seconds: f64) -> usize {
 }
 
 /// Multiply-adds a second of the loop over registers, of all threads together.
-fn peak_speed(bed: &Bed, dtype: Dtype, threads: usize, rounds: usize) -> f64 {
+fn peak_speed(setup: &Setup, dtype: Dtype, threads: usize, rounds: usize) -> f64 {
     let macs = AtomicUsize::new(0);
     let job = || {
-        let done = black_box(peak(bed.kernels, dtype, black_box(rounds)));
+        let done = black_box(peak(setup.kernels, dtype, black_box(rounds)));
         macs.fetch_add(done.macs as usize, Ordering::Relaxed);
     };
-    let seconds = crew::seconds(&bed.pins, (0..threads).map(|_| job));
+    let seconds = pinned_seconds(&setup.pins, (0..threads).map(|_| job));
     macs.into_inner() as f64 / seconds
+}
+
+/// Runs each job on a thread of its own, pinned to the CPU of the same place in `pins` where there
+/// is one. Returns the seconds from the first start to the last end.
+///
+/// # Panics
+/// Where a job panics, or the system starts no more threads.
+fn pinned_seconds<J: FnOnce() + Send>(pins: &[usize], jobs: impl IntoIterator<Item = J>) -> f64 {
+    let jobs: Vec<J> = jobs.into_iter().collect();
+    let missing = AtomicUsize::new(jobs.len());
+    let missing = &missing;
+    thread::scope(|scope| {
+        let run = |(number, job): (usize, J)| {
+            let pin = pins.get(number).copied();
+            scope.spawn(move || {
+                if let Some(cpu) = pin {
+                    // Refused where the process may not use it; it is then where it is.
+                    let _ = cpus::pin(cpu);
+                }
+                missing.fetch_sub(1, Ordering::AcqRel);
+                let backoff = Backoff::new();
+                while missing.load(Ordering::Acquire) > 0 {
+                    backoff.snooze();
+                }
+                let start = Instant::now();
+                job();
+                (start, Instant::now())
+            })
+        };
+        let threads: Vec<_> = jobs.into_iter().enumerate().map(run).collect();
+        let joined = threads.into_iter().map(|thread| match thread.join() {
+            Ok(times) => times,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        let times: Vec<(Instant, Instant)> = joined.collect();
+        let first = times.iter().map(|(start, _)| *start).min();
+        let last = times.iter().map(|(_, end)| *end).max();
+        match (first, last) {
+            (Some(first), Some(last)) => last.duration_since(first).as_secs_f64(),
+            _ => 0.0,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn the_last_thread_counts() {
+        let sleep = |ms| move || thread::sleep(Duration::from_millis(ms));
+        let seconds = pinned_seconds(&[], [sleep(1), sleep(60), sleep(1)]);
+        assert!((0.06..10.0).contains(&seconds), "{seconds}");
+    }
+
+    #[test]
+    fn more_threads_than_cpus_still_start() {
+        let done = AtomicUsize::new(0);
+        let job = || {
+            done.fetch_add(1, Ordering::Relaxed);
+        };
+        pinned_seconds(&[0], (0..33).map(|_| job));
+        assert_eq!(done.into_inner(), 33);
+    }
 }

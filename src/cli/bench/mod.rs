@@ -1,24 +1,20 @@
 //! `bench`: what this machine can do, as share of what its registers could do.
 
-mod crew;
 mod forward;
 mod gemm;
-mod lists;
 mod report;
 mod subject;
 
-use crate::cli::End;
-use crate::cli::args::{Cpus, FilePath, LockMode};
-use crate::cli::failure::Failure;
+use crate::cli::args::{Counts, Cpus, FilePath, LockMode, TypeList};
+use crate::cli::failure::{End, Failure};
 use crate::cli::flags::ModelFlags;
 use crate::cli::output::{self, Progress};
 use argh::FromArgs;
+use dllm_rt::backend::cpu::threads::cpus;
 use dllm_rt::synth::{Recipe, Shape, Types};
-use dllm_rt::team::cpus;
-use dllm_rt::{Error, Lock, Options};
+use dllm_rt::{Lock, Options, backend};
 use forward::Passes;
-use gemm::{Bed, Pair, Weights};
-use lists::{Counts, TypeList};
+use gemm::{Pair, Setup, Weights};
 use report::{Forward, Gemm, Machine, Peak, Report, median};
 use subject::Subject;
 
@@ -58,7 +54,7 @@ pub struct Bench {
     rows: Option<Counts>,
     /// logit rows of a pass (default: all)
     #[argh(option, arg_name = "n")]
-    wanted: Option<usize>,
+    output_rows: Option<usize>,
     /// thread counts, separated by commas (default: 1 and the physical cores that may be used)
     #[argh(option, arg_name = "list")]
     threads: Option<Counts>,
@@ -91,10 +87,6 @@ pub struct Bench {
 }
 
 /// Runs the command.
-///
-/// # Errors
-/// Flags that contradict each other, shapes that cannot be, a file that is no model, too little
-/// memory.
 pub fn run(command: &Bench) -> Result<End, Failure> {
     let flags = command.model_flags();
     let mut passes = command.passes(flags.options()?)?;
@@ -102,7 +94,7 @@ pub fn run(command: &Bench) -> Result<End, Failure> {
     // Chosen before any thread is pinned: a pinned one sees its own CPU alone.
     let pins = passes.options.cpus.clone().unwrap_or_else(|| cpus::choose(threads_max));
     passes.options.cpus = Some(pins.clone());
-    let bed = command.bed(&passes.options, pins)?;
+    let setup = command.setup(&passes.options, pins)?;
     let subject = command.subject(&passes.rows)?;
     let wants_warnings = flags.wants_warnings();
     let mut progress = Steps::new(&subject, &passes);
@@ -117,9 +109,9 @@ pub fn run(command: &Bench) -> Result<End, Failure> {
         let mut done = || progress.done();
         forward.extend(forward::measure(&gguf, &pass.label, &passes, &mut warn, &mut done)?);
     }
-    let (peak, gemm) = matrices(&subject, &bed, &passes, &mut progress)?;
+    let (peak, gemm) = matrices(&subject, &setup, &passes, &mut progress)?;
     drop(progress);
-    let machine = machine(&bed);
+    let machine = machine(&setup);
     let report = Report { machine, peak, gemm, forward };
     if command.json {
         output::json(&report)?;
@@ -133,7 +125,6 @@ impl Bench {
     fn model_flags(&self) -> ModelFlags {
         let largest = self.threads.as_ref().and_then(|threads| threads.0.iter().copied().max());
         ModelFlags {
-            packed_cache: None,
             model: self.model.clone(),
             threads: largest,
             cpus: self.cpus.clone(),
@@ -151,24 +142,24 @@ impl Bench {
         if reps == 0 || reps > REPS_MAX {
             return Err(Failure::Usage(format!("--reps is {reps}; give 1 to {REPS_MAX}")));
         }
-        if self.wanted == Some(0) {
-            return Err(Failure::Usage("--wanted is 0; give at least 1".into()));
+        if self.output_rows == Some(0) {
+            return Err(Failure::Usage("--output-rows is 0; give at least 1".into()));
         }
         let mut default_threads = vec![1, self.model_flags().threads()];
         default_threads.dedup();
         Ok(Passes {
             rows: self.rows.as_ref().map_or(ROWS.to_vec(), |rows| rows.0.clone()),
-            wanted: self.wanted,
+            output_rows: self.output_rows,
             threads: self.threads.as_ref().map_or(default_threads, |threads| threads.0.clone()),
             reps,
             options,
         })
     }
 
-    fn bed(&self, options: &Options, pins: Vec<usize>) -> Result<Bed, Failure> {
+    fn setup(&self, options: &Options, pins: Vec<usize>) -> Result<Setup, Failure> {
         // What is in use all the time is not taken away; locking would only warn again.
         let memory = dllm_arena::Options { huge_pages: self.huge_pages, lock: Lock::Off };
-        Ok(Bed { kernels: options.kernels()?, pins, memory })
+        Ok(Setup { kernels: options.kernels()?, pins, memory })
     }
 
     fn subject(&self, rows: &[usize]) -> Result<Subject, Failure> {
@@ -205,19 +196,19 @@ impl Bench {
 /// Measures every matrix on its own; the peaks of a type are those measured beside any of them.
 fn matrices(
     subject: &Subject,
-    bed: &Bed,
+    setup: &Setup,
     passes: &Passes,
     progress: &mut Steps,
 ) -> Result<(Vec<Peak>, Vec<Gemm>), Failure> {
     let mut gemm = Vec::new();
     let mut peaks: Vec<(&'static str, usize, Vec<f64>)> = Vec::new();
     for &matrix in &subject.matrices {
-        let weights = Weights::new(bed, matrix).map_err(Error::from)?;
+        let weights = Weights::new(setup, matrix).map_err(backend::Error::from)?;
         for &tokens in &passes.rows {
             for &threads in &passes.threads {
                 let done = || progress.done();
                 let pairs = weights.measure(tokens, threads, passes.reps, done);
-                let pairs = pairs.map_err(Error::from)?;
+                let pairs = pairs.map_err(backend::Error::from)?;
                 let r#type = matrix.dtype.name();
                 let known = peaks.iter_mut().find(|(t, n, _)| (*t, *n) == (r#type, threads));
                 let speeds = pairs.iter().map(|pair| pair.peak);
@@ -251,12 +242,12 @@ fn row(matrix: subject::Matrix, tokens: usize, threads: usize, pairs: &[Pair]) -
     }
 }
 
-fn machine(bed: &Bed) -> Machine {
+fn machine(setup: &Setup) -> Machine {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = info.lines().find_map(|line| line.strip_prefix("model name"));
     let cpu = name.map_or("unknown CPU", |name| name.trim_start_matches([' ', '\t', ':']).trim());
     let threads = std::thread::available_parallelism().map_or(1, |count| count.get());
-    Machine { cpu: cpu.to_owned(), isa: bed.kernels.name(), threads }
+    Machine { cpu: cpu.to_owned(), isa: setup.kernels.name(), threads }
 }
 
 /// How many measurements are done.

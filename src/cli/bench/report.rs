@@ -67,7 +67,7 @@ pub struct Forward {
     /// Worker threads.
     pub threads: usize,
     /// Rows of logits.
-    pub wanted: usize,
+    pub output_rows: usize,
     /// Milliseconds.
     pub ms: f64,
     /// Multiply-adds of the matrices a second.
@@ -76,9 +76,6 @@ pub struct Forward {
 
 impl Report {
     /// Writes tables for people; `subject` says whose layers they are.
-    ///
-    /// # Errors
-    /// Those of `out`.
     pub fn write(&self, subject: &str, out: &mut impl Write) -> io::Result<()> {
         let Machine { cpu, isa, threads } = &self.machine;
         writeln!(out, "{cpu}, {isa}, {threads} CPUs\n{subject}; medians, G = 10^9 multiply-adds")?;
@@ -94,11 +91,11 @@ impl Report {
             write!(out, "{type:<8} {rows:>7} {cols:>7} {tokens:>7} {threads:>7} ")?;
             writeln!(out, "{speed:>9.1} {share:>8.1}%")?;
         }
-        let head = ["passes", "tokens", "threads", "wanted", "ms", "G/s"];
+        let head = ["passes", "tokens", "threads", "outputs", "ms", "G/s"];
         let [a, b, c, d, e, f] = head;
         writeln!(out, "\n{a:<16} {b:>7} {c:>7} {d:>7} {e:>9} {f:>9}")?;
-        for Forward { r#type, tokens, threads, wanted, ms, macs_per_s } in &self.forward {
-            write!(out, "{type:<16} {tokens:>7} {threads:>7} {wanted:>7} ")?;
+        for Forward { r#type, tokens, threads, output_rows, ms, macs_per_s } in &self.forward {
+            write!(out, "{type:<16} {tokens:>7} {threads:>7} {output_rows:>7} ")?;
             writeln!(out, "{ms:>9.1} {:>9.1}", giga(*macs_per_s))?;
         }
         Ok(())

@@ -1,12 +1,11 @@
 //! What is measured: random weights of a shape, or those of a file.
 
 use crate::cli::failure::Failure;
+use dllm_arena::{Bytes, available_bytes};
 use dllm_cpu::dtype::Dtype;
-use dllm_rt::error::Gib;
 use dllm_rt::gguf::{self, Gguf};
-use dllm_rt::model::{Layer, Linear};
+use dllm_rt::model::{Layer, Linear, Network};
 use dllm_rt::synth::{Recipe, Shape, SyntheticFile, Types};
-use dllm_rt::{Model, available_bytes};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
@@ -35,10 +34,10 @@ pub struct Subject {
 pub struct Pass {
     /// The types of its weights, as the report names them.
     pub label: String,
-    source: Source,
+    weights: Weights,
 }
 
-enum Source {
+enum Weights {
     File(PathBuf),
     Random(SyntheticFile),
 }
@@ -56,14 +55,11 @@ pub struct Matrix {
 
 impl Subject {
     /// Random weights: passes of Q4_K_M and matrices of [`TYPES`], or both of the types given.
-    ///
-    /// # Errors
-    /// Sizes that cannot be.
     pub fn random(name: &str, recipe: Recipe, given: Option<&[Types]>) -> Result<Subject, Failure> {
         let mut passes = Vec::new();
         for types in given.unwrap_or(&[Types::Q4KM]) {
             let file = SyntheticFile::new(Recipe { types: *types, ..recipe })?;
-            passes.push(Pass { label: types.to_string(), source: Source::Random(file) });
+            passes.push(Pass { label: types.to_string(), weights: Weights::Random(file) });
         }
         let mut matrices = Vec::new();
         for dtype in given.unwrap_or(&TYPES).iter().flat_map(|types| types.dtypes()) {
@@ -76,11 +72,8 @@ impl Subject {
     }
 
     /// The model at `path`, to be given up to `rows_max` tokens.
-    ///
-    /// # Errors
-    /// Whatever is wrong with the file; a shorter context.
     pub fn file(path: &Path, rows_max: usize) -> Result<Subject, Failure> {
-        let model = Model::from_gguf(&gguf::open(path)?)?;
+        let model = Network::from_gguf(&gguf::open(path)?)?;
         let context = model.config.context;
         if rows_max > context {
             let why = format!("--rows {rows_max} is beyond the model's context_length, {context}");
@@ -91,7 +84,7 @@ impl Subject {
             let dllm_rt::model::Matrix { dtype, rows, cols, .. } = linear.matrix;
             add(&mut matrices, Matrix { dtype, rows, cols });
         }
-        let pass = Pass { label: "file".into(), source: Source::File(path.to_owned()) };
+        let pass = Pass { label: "file".into(), weights: Weights::File(path.to_owned()) };
         let name = format!("{}, {}", path.display(), layers(model.config.layers));
         Ok(Subject { name, passes: vec![pass], matrices })
     }
@@ -99,31 +92,28 @@ impl Subject {
 
 impl Pass {
     /// Opens the file, or makes it.
-    ///
-    /// # Errors
-    /// Whatever is wrong with the file; no memory or no room on the disk for random weights.
     pub fn open(&self) -> Result<Gguf, Failure> {
-        match &self.source {
-            Source::File(path) => Ok(gguf::open(path)?),
-            Source::Random(file) => make(file),
+        match &self.weights {
+            Weights::File(path) => Ok(gguf::open(path)?),
+            Weights::Random(file) => make(file),
         }
     }
 }
 
-/// Multiply-adds of the matrices in a pass over `tokens` rows with `wanted` rows of logits: from
-/// the last layer's attention on only those are computed.
-pub fn macs(model: &Model, tokens: usize, wanted: usize) -> f64 {
+/// Multiply-adds of the matrices in a pass over `tokens` rows with `output_rows` rows of logits:
+/// from the last layer's attention on only those are computed.
+pub fn macs(model: &Network, tokens: usize, output_rows: usize) -> f64 {
     let of = |linear: &Linear| linear.matrix.rows as f64 * linear.matrix.cols as f64;
     let last = model.layers.len() - 1;
     let layer = |(i, layer): (usize, &Layer)| {
-        let rows = if i == last { wanted } else { tokens };
+        let rows = if i == last { output_rows } else { tokens };
         let [q, k, v, rest @ ..] = linears(layer);
         let before: f64 = [q, k, v].into_iter().map(of).sum();
         let after: f64 = rest.into_iter().map(of).sum();
         before * tokens as f64 + after * rows as f64
     };
     let layers: f64 = model.layers.iter().enumerate().map(layer).sum();
-    layers + of(&model.output) * wanted as f64
+    layers + of(&model.output) * output_rows as f64
 }
 
 /// The matrices of a layer, those before its attention first.
@@ -153,11 +143,11 @@ fn make(file: &SyntheticFile) -> Result<Gguf, Failure> {
     if let Some(available) = available_bytes()
         && bytes > available as u64
     {
-        let needed = Gib(usize::try_from(bytes).unwrap_or(usize::MAX));
+        let needed = Bytes(usize::try_from(bytes).unwrap_or(usize::MAX));
         let why = format!(
             "the random weights need {needed}, {} available: give fewer --layers or a smaller \
              --vocab",
-            Gib(available)
+            Bytes(available)
         );
         return Err(Failure::Beyond(why));
     }

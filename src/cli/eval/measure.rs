@@ -1,39 +1,32 @@
 //! Puts tasks before a model and counts.
 
-use super::request::Request;
+use super::question::Question;
 use crate::cli::args::one_line;
 use crate::cli::failure::Failure;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::output::Progress;
-use crate::cli::session::Session;
-use dllm_rt::denoise::Settings;
-use dllm_rt::{Canvas, Engine, Schedule};
-use std::borrow::{Borrow, BorrowMut};
+use dllm_rt::generate::{Batch, Generation, PreparedRequest};
+use dllm_rt::{Engine, GenerationParameters, Model, RequestParameters};
 use std::fmt;
 use std::time::{Duration, Instant};
 
 /// A family's tasks, ready to be put.
 pub struct Exam<'a> {
-    /// Its name.
     pub name: &'a str,
     /// In the order of its tasks.
-    pub requests: Vec<Request<'a>>,
+    pub questions: Vec<Question<'a>>,
 }
 
 /// Sums over tasks.
 #[derive(Clone, Debug, Default)]
 pub struct Score {
-    /// Tasks put.
     pub items: usize,
     /// Tasks whose answer was the right one, to the last byte.
     pub right: usize,
-    /// Forward passes.
     pub passes: u64,
-    /// Rows of all passes.
     pub rows: u64,
     /// Tokens that the model wrote, ends and what comes after them not counted.
     pub tokens: u64,
-    /// Seconds of all steps.
     pub seconds: f64,
     /// Wrong answers, as many as were asked for.
     pub wrong: Vec<Wrong>,
@@ -44,11 +37,8 @@ pub struct Score {
 /// A wrong answer.
 #[derive(Clone, Debug)]
 pub struct Wrong {
-    /// What was asked.
     pub prompt: String,
-    /// The right answer.
     pub expected: String,
-    /// What was said.
     pub answer: String,
 }
 
@@ -96,47 +86,20 @@ impl Score {
     }
 }
 
-/// A loaded model and who looks on.
+/// A loaded model and what is shown of its work.
 pub struct Examiner<'a> {
-    /// The model's metadata.
-    pub session: &'a Session,
-    /// The model.
+    pub model: &'a Model,
     pub engine: Engine,
-    /// Ends the work.
     pub interrupt: Interrupt,
-    /// Of all tasks of all settings.
+    /// Of all tasks of all parameters.
     pub progress: Progress,
-    /// Tasks put so far.
     pub done: u64,
-    /// Tasks to put.
     pub total: u64,
     /// Wrong answers to keep of each family.
     pub show: usize,
-    /// Whether to keep every answer.
     pub keeps_answers: bool,
     /// How long an answer may take.
     pub deadline: Option<Duration>,
-}
-
-/// A task that is being answered.
-struct Seat {
-    /// Its number in the family.
-    number: usize,
-    canvas: Canvas,
-    /// When it was taken.
-    start: Instant,
-}
-
-impl Borrow<Canvas> for Seat {
-    fn borrow(&self) -> &Canvas {
-        &self.canvas
-    }
-}
-
-impl BorrowMut<Canvas> for Seat {
-    fn borrow_mut(&mut self) -> &mut Canvas {
-        &mut self.canvas
-    }
 }
 
 /// What was answered to a task.
@@ -146,21 +109,22 @@ struct Answered {
 }
 
 impl Examiner<'_> {
-    /// The score of each family with these settings; where the user has had enough, of the tasks
-    /// that were answered until then.
-    ///
-    /// # Errors
-    /// Those of decoding, and whatever the engine refuses, which limits made for it do not give.
+    /// The score of each family with these parameters; after an interrupt, of the tasks that were
+    /// answered until then.
     pub fn examine(
         &mut self,
         exams: &[Exam<'_>],
-        settings: &Settings,
-        schedule: &Schedule,
+        asked: &RequestParameters,
+        parameters: &GenerationParameters,
     ) -> Result<Vec<Score>, Failure> {
         let mut scores = Vec::with_capacity(exams.len());
         for exam in exams {
             let mut score = Score::default();
-            let mut answered = self.answer(exam, settings, schedule, &mut score)?;
+            let prepare = |question: &Question<'_>| {
+                question.prepare(self.model, asked, parameters, self.deadline)
+            };
+            let requests: Vec<_> = exam.questions.iter().map(prepare).collect::<Result<_, _>>()?;
+            let mut answered = self.answer(exam, &requests, &mut score)?;
             // Those that share passes are not done in the order in which they began.
             answered.sort_unstable_by_key(|answered| answered.number);
             answered.into_iter().for_each(|answered| self.mark(exam, answered, &mut score));
@@ -174,43 +138,37 @@ impl Examiner<'_> {
     }
 
     /// Answers a family's tasks, as many at a time as share passes, until all are done or the user
-    /// has had enough; adds what that took to `score`.
+    /// interrupts; adds what that took to `score`.
     fn answer(
         &mut self,
         exam: &Exam<'_>,
-        settings: &Settings,
-        schedule: &Schedule,
+        requests: &[PreparedRequest],
         score: &mut Score,
     ) -> Result<Vec<Answered>, Failure> {
-        let mut waiting = exam.requests.iter().enumerate();
-        let mut seats: Vec<Seat> = Vec::with_capacity(self.engine.limits().canvases);
-        let mut answered = Vec::with_capacity(exam.requests.len());
+        let mut waiting = (0_u64..).zip(requests);
+        let mut batch = Batch::new(&self.engine);
+        let mut answered = Vec::with_capacity(requests.len());
         let mut seconds = 0.0;
         self.engine.reset_stats();
         loop {
-            while seats.len() < self.engine.limits().canvases
+            while batch.has_room()
                 && let Some((number, request)) = waiting.next()
             {
-                let schedule = request.schedule(settings, schedule)?;
-                let canvas = self.engine.canvas(&request.given, &schedule, &self.session.facts)?;
-                seats.push(Seat { number, canvas, start: Instant::now() });
+                batch.join(number, Generation::start(&mut self.engine, request)?)?;
             }
-            if seats.is_empty() || self.interrupt.is_pressed() {
+            if batch.is_empty() || self.interrupt.is_pressed() {
                 return Ok(answered);
             }
-            let is_late = |seat: &Seat| {
-                self.deadline.is_some_and(|deadline| seat.start.elapsed() >= deadline)
-            };
-            let is_over = |seat: &mut Seat| seat.canvas.is_done() || is_late(seat);
-            let over: Vec<Seat> = seats.extract_if(.., is_over).collect();
+            let over = batch.leave(&mut self.engine);
             if over.is_empty() {
                 let start = Instant::now();
-                self.engine.step_together(&mut seats, |_, _| ());
+                batch.step(&mut self.engine, |_, _| ())?;
                 seconds += start.elapsed().as_secs_f64();
             }
-            for Seat { number, canvas, .. } in over {
-                self.engine.forget(&canvas);
-                let (answer, tokens) = exam.requests[number].read(self.session, &canvas)?;
+            for (number, generation) in over {
+                let number = number as usize;
+                let (answer, tokens) =
+                    exam.questions[number].read(self.model, generation.canvas())?;
                 score.tokens += tokens as u64;
                 score.passes = self.engine.stats().passes;
                 score.rows = self.engine.stats().rows_computed;
@@ -224,7 +182,7 @@ impl Examiner<'_> {
 
     /// Counts an answer, right or wrong.
     fn mark(&self, exam: &Exam<'_>, answered: Answered, score: &mut Score) {
-        let (answer, task) = (answered.answer, exam.requests[answered.number].task);
+        let (answer, task) = (answered.answer, exam.questions[answered.number].task);
         score.items += 1;
         if self.keeps_answers {
             score.answers.push(answer.clone());

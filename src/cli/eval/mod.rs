@@ -2,25 +2,22 @@
 
 mod measure;
 mod plot;
+mod question;
 mod report;
-mod request;
 mod tasks;
 
 use crate::cli::args::{FilePath, Ids, Text, one_line};
-use crate::cli::failure::Failure;
-use crate::cli::generation::generation_command;
+use crate::cli::failure::{End, Failure};
+use crate::cli::flags::generation_command;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::output::Progress;
-use crate::cli::session::{self, Session};
-use crate::cli::{End, output};
-use dllm_rt::denoise::{Cache, Settings};
-use dllm_rt::plan::CANVASES_MAX;
-use dllm_rt::{Limits, Schedule};
+use crate::cli::{model, output};
+use dllm_rt::backend::SEQUENCES_MAX;
+use dllm_rt::{GenerationParameters, Limits, Model, RequestParameters};
 use measure::{Exam, Examiner};
+use question::Question;
 use report::Report;
-use request::Request;
 use std::path::Path;
-use std::time::Duration;
 
 generation_command! {
     /// Scores a model by tasks that have one right answer: exact match by family, forward passes
@@ -44,7 +41,7 @@ generation_command! {
         /// answer so many tasks at a time, at most 16, in passes that they share (default: 1); no
         /// answer changes, but one that a deadline cuts has shared its time with others
         #[argh(option, arg_name = "n")]
-        canvases: Option<usize>,
+        sequences: Option<usize>,
         /// denoising steps for --max-tokens positions (default: as many); several numbers,
         /// separated by commas, are scored one after the other. Holes are filled at the same rate
         #[argh(option, arg_name = "list")]
@@ -62,39 +59,36 @@ generation_command! {
 }
 
 /// Runs the command.
-///
-/// # Errors
-/// Flags, tasks or a model that cannot be used; a plot that cannot be written.
 pub fn run(command: &Eval) -> Result<End, Failure> {
     let flags = command.model_flags();
     let options = flags.options()?;
     command.check()?;
     let families = command.families()?;
-    let session = Session::open(flags.source(), flags.mask_token)?;
-    let settings = command.settings(&session)?;
-    let exams = encode(&families, command, &session)?;
-    check_lengths(&exams, &settings, session.config.context)?;
-    let limits = limits(&exams, &settings, flags.threads())?;
-    let limits = Limits { canvases: command.canvases(), ..limits };
-    let model_hash = if command.json { session.hash(flags.threads()) } else { String::new() };
-    let engine = session::load(&session.gguf, limits, &options, &flags)?;
-    let items: usize = exams.iter().map(|exam| exam.requests.len()).sum();
+    let model = model::open(&flags)?;
+    let runs = command.runs(&model)?;
+    let exams = encode(&families, command, &model)?;
+    check_lengths(&exams, command.max_tokens(), model.config().context)?;
+    let limits = limits(&model, &exams, &runs)?;
+    let limits = Limits { sequences: command.sequences(), threads: flags.threads(), ..limits };
+    let model_hash = if command.json { model.hash(flags.threads()) } else { String::new() };
+    let engine = model::load(model.gguf(), limits, &options, &flags)?;
+    let items: usize = exams.iter().map(|exam| exam.questions.len()).sum();
     let mut examiner = Examiner {
-        session: &session,
+        model: &model,
         engine,
         interrupt: Interrupt::listen()?,
         progress: Progress::tasks(),
         done: 0,
-        total: (items * settings.len()) as u64,
+        total: (items * runs.len()) as u64,
         show: command.show.unwrap_or(0),
         keeps_answers: command.answers,
-        deadline: command.deadline_ms.map(Duration::from_millis),
+        deadline: command.deadline(),
     };
     let mut report =
         Report::new(flags.source(), model_hash, &options, &examiner.engine, command.deadline_ms);
-    for (settings, schedule) in &settings {
-        let scores = examiner.examine(&exams, settings, schedule)?;
-        report.add(schedule, command.every(), &exams, scores);
+    for (asked, parameters) in &runs {
+        let scores = examiner.examine(&exams, asked, parameters)?;
+        report.add(parameters, command.every(), &exams, scores);
         if examiner.interrupt.is_pressed() {
             report.is_partial = true;
             break;
@@ -106,7 +100,7 @@ pub fn run(command: &Eval) -> Result<End, Failure> {
     drop(examiner);
     report.say_wrong();
     let printed = match command.json {
-        true => output::json(&report.json(settings.len() > 1)),
+        true => output::json(&report.json(runs.len() > 1)),
         false => output::results(|out| report.write(out)),
     };
     // A plot was asked for whether or not anybody reads the table.
@@ -139,8 +133,8 @@ impl Eval {
         if self.every == Some(0) {
             return usage("--every is 0; give at least 1");
         }
-        if !(1..=CANVASES_MAX).contains(&self.canvases()) {
-            let message = format!("--canvases must be from 1 to {CANVASES_MAX}");
+        if !(1..=SEQUENCES_MAX).contains(&self.sequences()) {
+            let message = format!("--sequences must be from 1 to {SEQUENCES_MAX}");
             return Err(Failure::Usage(message));
         }
         if self.max_tokens == Some(0) {
@@ -158,8 +152,12 @@ impl Eval {
     }
 
     /// Tasks that are answered at a time.
-    fn canvases(&self) -> usize {
-        self.canvases.unwrap_or(1)
+    fn sequences(&self) -> usize {
+        self.sequences.unwrap_or(1)
+    }
+
+    fn max_tokens(&self) -> u32 {
+        self.max_tokens.unwrap_or(RequestParameters::default().max_tokens)
     }
 
     /// The families asked for.
@@ -171,20 +169,19 @@ impl Eval {
         }
     }
 
-    /// Settings for each number of steps, and the schedules that they make.
-    fn settings(&self, session: &Session) -> Result<Vec<(Settings, Schedule)>, Failure> {
+    /// Parameters for each number of steps, as asked and as checked.
+    fn runs(&self, model: &Model) -> Result<Vec<Run>, Failure> {
         let steps = match &self.steps {
             None => vec![None],
             Some(steps) => steps.0.iter().copied().map(Some).collect(),
         };
-        let settings = |steps| {
-            let settings = self.settings_of(session.kind(), self.max_tokens, steps)?;
-            let schedule = Schedule::new(session.kind(), &settings)?;
-            Ok((settings, schedule))
+        let run = |steps| {
+            let asked = self.parameters(self.max_tokens, steps);
+            let parameters = GenerationParameters::new(model.kind(), &asked)?;
+            Ok((asked, parameters))
         };
-        let all: Vec<(Settings, Schedule)> =
-            steps.into_iter().map(settings).collect::<Result<_, Failure>>()?;
-        let mut made: Vec<u32> = all.iter().map(|(_, schedule)| schedule.steps_total(0)).collect();
+        let all: Vec<Run> = steps.into_iter().map(run).collect::<Result<_, Failure>>()?;
+        let mut made: Vec<u32> = all.iter().map(|(_, checked)| checked.steps_total(0)).collect();
         made.sort_unstable();
         match made.windows(2).find(|pair| pair[0] == pair[1]) {
             Some(pair) => Err(Failure::Usage(format!(
@@ -196,70 +193,58 @@ impl Eval {
     }
 }
 
+/// Parameters of a run, as asked and as checked.
+type Run = (RequestParameters, GenerationParameters);
+
 fn encode<'a>(
     families: &'a [tasks::Family],
     command: &Eval,
-    session: &Session,
+    model: &Model,
 ) -> Result<Vec<Exam<'a>>, Failure> {
     let mut exams = Vec::with_capacity(families.len());
     for family in families {
-        let mut requests = Vec::new();
+        let mut questions = Vec::new();
         for (index, task) in family.tasks.iter().enumerate().step_by(command.every()) {
-            let request = Request::new(task, session, command.no_chat);
-            requests.push(request.map_err(|failure| {
-                Failure::Task(format!("task {} of family {}: {failure}", index + 1, family.name))
+            let question = Question::new(task, model, command.no_chat);
+            questions.push(question.map_err(|failure| {
+                Failure::Beyond(format!("task {} of family {}: {failure}", index + 1, family.name))
             })?);
         }
-        exams.push(Exam { name: &family.name, requests });
+        exams.push(Exam { name: &family.name, questions });
     }
     Ok(exams)
 }
 
 /// Refuses tasks that are longer than the model's context, by name, and warns of answers that
 /// cannot be written in full.
-fn check_lengths(
-    exams: &[Exam<'_>],
-    settings: &[(Settings, Schedule)],
-    context: usize,
-) -> Result<(), Failure> {
-    // All have the same length.
-    let gen_length = settings.first().map_or(0, |(settings, _)| settings.gen_length);
+fn check_lengths(exams: &[Exam<'_>], max_tokens: u32, context: usize) -> Result<(), Failure> {
     let mut cut = 0;
     for exam in exams {
-        for request in &exam.requests {
-            let rows = request.rows(gen_length);
+        for question in &exam.questions {
+            let rows = question.rows(max_tokens);
             if rows > context {
-                let prompt = one_line(&request.task.prompt).chars().take(40).collect::<String>();
-                return Err(Failure::Task(format!(
+                let prompt = one_line(&question.task.prompt).chars().take(40).collect::<String>();
+                return Err(Failure::Beyond(format!(
                     "a task of family {} (`{prompt}`) takes {rows} tokens with its answer, but the \
                      model's context_length is {context}",
                     exam.name
                 )));
             }
-            cut += usize::from(request.holes == 0 && request.answer_len > gen_length as usize);
+            cut += usize::from(question.holes == 0 && question.answer_len > max_tokens as usize);
         }
     }
     if cut > 0 {
-        output::say(&format!("warning: {cut} answers are longer than --max-tokens {gen_length}"));
+        output::say(&format!("warning: {cut} answers are longer than --max-tokens {max_tokens}"));
     }
     Ok(())
 }
 
-/// What the largest request needs.
-fn limits(
-    exams: &[Exam<'_>],
-    settings: &[(Settings, Schedule)],
-    threads: usize,
-) -> Result<Limits, Failure> {
-    let mut limits = Limits::new(1, 1, threads);
-    for (settings, whole) in settings {
-        for request in exams.iter().flat_map(|exam| &exam.requests) {
-            let schedule = request.schedule(settings, whole)?;
-            limits.rows = limits.rows.max(request.rows(settings.gen_length));
-            limits.wanted = limits.wanted.max(schedule.wanted_max(request.masks));
-            limits.logits |= schedule.needs_logits();
-            limits.guidance |= schedule.cfg_scale() > 0.0;
-            limits.cache |= schedule.cache() != Cache::None;
+/// What the largest requests need.
+fn limits(model: &Model, exams: &[Exam<'_>], runs: &[Run]) -> Result<Limits, Failure> {
+    let mut limits = Limits::new(1, 1, 1);
+    for (asked, whole) in runs {
+        for question in exams.iter().flat_map(|exam| &exam.questions) {
+            limits = limits.max(question.prepare(model, asked, whole, None)?.limits());
         }
     }
     Ok(limits)

@@ -22,9 +22,6 @@ type Point = (f64, f64);
 
 /// The plot of the runs in which all `items` were put: a line for everything, in grey one for each
 /// family. `None` where there is no such run.
-///
-/// # Errors
-/// Whatever the drawing library refuses.
 pub fn svg(report: &Report, items: usize) -> Result<Option<String>, Failure> {
     let mut text = String::new();
     let area = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();

@@ -1,30 +1,27 @@
 //! Scores as a table and as JSON.
 
 use super::measure::{Exam, Score};
+use crate::cli::model::ModelSource;
 use crate::cli::output;
-use crate::cli::source::Source;
-use dllm_rt::denoise::{Cache, Pace};
-use dllm_rt::{Engine, Options, Schedule};
-use serde_json::{Map, Value, json};
+use dllm_rt::denoise::{Cache, Policy};
+use dllm_rt::{Engine, GenerationParameters, Options};
+use serde_json::{Map, Value};
 use std::io::{self, Write};
 
 /// Scores with every setting.
 pub struct Report {
     /// Model and machine, as JSON has them.
     machine: Map<String, Value>,
-    /// Whether an interrupt ended it.
     pub is_partial: bool,
-    /// One a setting.
     pub runs: Vec<Scored>,
 }
 
 /// Scores with one setting.
 pub struct Scored {
-    schedule: Schedule,
+    parameters: GenerationParameters,
     every: usize,
     /// Families that were scored, by name.
     pub families: Vec<(String, Score)>,
-    /// All of them.
     pub all: Score,
 }
 
@@ -32,33 +29,13 @@ impl Scored {
     /// Denoising steps for an answer that is to be written whole; the most there can be where the
     /// model's certainty says how many there are.
     pub fn steps(&self) -> u32 {
-        self.schedule.steps_total(0)
+        self.parameters.steps_total(0)
     }
 
     fn settings(&self) -> Value {
-        let schedule = &self.schedule;
-        json!({
-            "max_tokens": schedule.gen_length(),
-            "steps": self.steps(),
-            "block_length": schedule.block_length(),
-            "algorithm": schedule.algorithm().name(),
-            "temperature": schedule.temperature(),
-            "top_p": schedule.top_p(),
-            "top_k": schedule.top_k(),
-            "alg_temp": schedule.alg_temp(),
-            "eps": schedule.eps(),
-            "cfg_scale": schedule.cfg_scale(),
-            "threshold": schedule.threshold(),
-            "factor": schedule.factor(),
-            "cache": schedule.cache().name(),
-            "refresh": schedule.refresh(),
-            "grow": schedule.grows(),
-            "early_stop": schedule.early_stop(),
-            "forbid_end": schedule.forbid_end_in_logits(),
-            "distrust_end": schedule.zero_end_confidence(),
-            "seed": schedule.seed(),
-            "every": self.every,
-        })
+        let mut settings = output::settings(&self.parameters, self.steps());
+        settings["every"] = self.every.into();
+        settings
     }
 
     fn json(&self) -> Map<String, Value> {
@@ -78,30 +55,30 @@ impl Scored {
 
     /// The settings that matter, in words.
     fn title(&self) -> String {
-        let (schedule, steps) = (&self.schedule, self.steps());
-        let pace = match schedule.pace() {
-            Pace::Steps => format!("{steps} steps"),
-            Pace::Threshold(threshold) => format!("threshold {threshold}"),
-            Pace::Factor(factor) => format!("factor {factor}"),
-        };
-        let most = match (schedule.pace(), schedule.steps()) {
-            (Pace::Threshold(_) | Pace::Factor(_), Some(steps)) => {
-                format!(", at most {steps} steps")
+        let (parameters, steps) = (&self.parameters, self.steps());
+        let policy = match (parameters.policy(), parameters.steps) {
+            (Policy::Steps, _) => format!("{steps} steps"),
+            (Policy::Threshold(threshold), None) => format!("threshold {threshold}"),
+            (Policy::Factor(factor), None) => format!("factor {factor}"),
+            (Policy::Threshold(threshold), Some(most)) => {
+                format!("threshold {threshold}, at most {most} steps")
             }
-            _ => String::new(),
+            (Policy::Factor(factor), Some(most)) => {
+                format!("factor {factor}, at most {most} steps")
+            }
         };
-        let refresh = match schedule.refresh() {
+        let refresh = match parameters.refresh {
             Some(passes) => format!(" refreshed every {passes}"),
             None => String::new(),
         };
-        let cache = match schedule.cache() {
+        let cache = match parameters.cache {
             Cache::None => String::new(),
             cache => format!(", {} cache{refresh}", cache.name()),
         };
-        let grow = if schedule.grows() { "up to " } else { "" };
-        let (algorithm, tokens) = (schedule.algorithm().name(), schedule.gen_length());
-        let block = schedule.block_length();
-        format!("{algorithm}, {grow}{tokens} tokens, {pace}{most}, blocks of {block}{cache}")
+        let grow = if parameters.grow { "up to " } else { "" };
+        let (algorithm, tokens) = (parameters.algorithm.name(), parameters.max_tokens);
+        let block = parameters.block_length;
+        format!("{algorithm}, {grow}{tokens} tokens, {policy}, blocks of {block}{cache}")
     }
 
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -145,7 +122,7 @@ fn score_json(score: &Score) -> Map<String, Value> {
 impl Report {
     /// A report without scores.
     pub fn new(
-        source: Source<'_>,
+        source: ModelSource<'_>,
         model_hash: String,
         options: &Options,
         engine: &Engine,
@@ -159,7 +136,7 @@ impl Report {
             ("device", options.device.to_string().into()),
             ("isa", engine.isa().into()),
             ("threads", engine.limits().threads.into()),
-            ("canvases", engine.limits().canvases.into()),
+            ("sequences", engine.limits().sequences.into()),
             ("deadline_ms", deadline_ms.into()),
         ];
         let machine = machine.map(|(key, value): (&str, Value)| (key.to_owned(), value));
@@ -169,7 +146,7 @@ impl Report {
     /// Adds the scores of the first of `exams` under a setting, unless there are none.
     pub fn add(
         &mut self,
-        schedule: &Schedule,
+        parameters: &GenerationParameters,
         every: usize,
         exams: &[Exam<'_>],
         scores: Vec<Score>,
@@ -179,7 +156,7 @@ impl Report {
         let names = exams.iter().map(|exam| exam.name.to_owned());
         let families: Vec<_> = names.zip(scores).collect();
         if !families.is_empty() {
-            self.runs.push(Scored { schedule: schedule.clone(), every, families, all });
+            self.runs.push(Scored { parameters: parameters.clone(), every, families, all });
         }
     }
 
@@ -197,9 +174,6 @@ impl Report {
     }
 
     /// Prints a table a run.
-    ///
-    /// # Errors
-    /// What writing gives.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         for (index, run) in self.runs.iter().enumerate() {
             if index > 0 {

@@ -24,25 +24,19 @@ const KNOWN_SHOWN: usize = 40;
 pub struct Family {
     /// The file's name without its ending.
     pub name: String,
-    /// In the file's order.
     pub tasks: Vec<Task>,
 }
 
 /// A question and the one answer that counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// The user's turn.
     pub prompt: String,
-    /// The answer, whole.
     pub answer: String,
     /// The bytes of the answer that are to be filled in; empty: all of it is to be written.
     pub holes: Vec<Range<usize>>,
 }
 
 /// The tasks of the demonstration model, of the families of these names or of all.
-///
-/// # Errors
-/// A name that no family has.
 pub fn built_in(names: &[&str]) -> Result<Vec<Family>, Failure> {
     let all = dllm_rt::demo::TASKS.iter().map(|(name, text)| (String::from(*name), *text));
     let asked = asked(all.collect(), names)?;
@@ -73,11 +67,11 @@ pub fn in_folder(folder: &Path, names: &[&str]) -> Result<Vec<Family>, Failure> 
         let [(name, one), (_, other)] = pair else { unreachable!("windows of two") };
         let (one, other) = (one.display(), other.display());
         let message = format!("`{one}` and `{other}` are both family {name:?}: rename one");
-        return Err(Failure::Task(message));
+        return Err(Failure::Beyond(message));
     }
     if let Some((name, path)) = files.iter().find(|(name, _)| RESERVED.contains(&name.as_str())) {
         let path = path.display();
-        return Err(Failure::Task(format!(
+        return Err(Failure::Beyond(format!(
             "`{path}`: no family can be called {name:?}: rename it"
         )));
     }
@@ -102,7 +96,7 @@ fn read(name: String, path: &Path) -> Result<Family, Failure> {
     let is_file = fs::metadata(path).map_err(|cause| Failure::file("read", path, cause))?.is_file();
     if !is_file {
         // A pipe would wait for its writer.
-        return Err(Failure::Task(format!("`{}` is no regular file", path.display())));
+        return Err(Failure::Beyond(format!("`{}` is no regular file", path.display())));
     }
     let text = read_file(path, FILE_BYTES_MAX)?;
     Family::parse(&name, &text, &path.display().to_string())
@@ -119,12 +113,12 @@ impl Family {
         let mut tasks = Vec::new();
         for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.is_empty()) {
             let task = Task::parse(line).map_err(|why| {
-                Failure::Task(format!("`{path}`, line {number} is no task: {why}"))
+                Failure::Beyond(format!("`{path}`, line {number} is no task: {why}"))
             })?;
             tasks.push(task);
         }
         match tasks.is_empty() {
-            true => Err(Failure::Task(format!("`{path}` has no tasks: it is empty"))),
+            true => Err(Failure::Beyond(format!("`{path}` has no tasks: it is empty"))),
             false => Ok(Family { name: name.to_owned(), tasks }),
         }
     }

@@ -1,20 +1,16 @@
 //! A chat in the terminal: a line is a turn.
 
-use super::generate::{self, Watchers};
-use super::watch::Watch;
-use super::{Run, report};
-use crate::cli::answer::{self, Answer};
-use crate::cli::failure::Failure;
+use super::command::Run;
+use super::report;
+use super::watch::{self, Watchers, say_cut};
+use crate::cli::failure::{End, Failure};
 use crate::cli::flags::ModelFlags;
 use crate::cli::interrupt::Interrupt;
-use crate::cli::output::{self, Progress};
-use crate::cli::prompt::message;
-use crate::cli::session::{self, Session};
-use crate::cli::source::Source;
-use crate::cli::{End, args};
-use dllm_rt::denoise::Cache;
-use dllm_rt::vocab::Message;
-use dllm_rt::{Engine, Limits, Schedule};
+use crate::cli::model::{self, ModelSource};
+use crate::cli::{args, output};
+use dllm_rt::denoise::{Cache, GenerationParameters};
+use dllm_rt::generate::{Generation, limits};
+use dllm_rt::{Engine, Error, Message, Model, Prompt};
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 
 /// Longest conversation in tokens, where the model's context is longer: the arena is planned for
@@ -26,25 +22,22 @@ const ROWS_KEPT_MAX: usize = 1024;
 const LINE_BYTES_MAX: u64 = 64 * ROWS_MAX as u64;
 
 /// Runs the chat until end of input, `/exit` or an interrupt at the prompt.
-///
-/// # Errors
-/// Flags or a model that cannot be used; input that cannot be read.
 pub fn run(command: &Run, flags: &ModelFlags) -> Result<End, Failure> {
     let (source, options) = (flags.source(), flags.options()?);
-    let session = Session::open(source, flags.mask_token)?;
+    let model = model::open(flags)?;
     source.introduce();
-    let schedule = command.schedule(&session)?;
-    let generated = schedule.gen_length() as usize;
-    let shortest = session.vocab.encode_chat(&[message("user", "a")])?.len();
-    session::check_context(shortest + generated, &session.config)?;
-    let rows_max = if schedule.cache() == Cache::None { ROWS_MAX } else { ROWS_KEPT_MAX };
-    let rows = session.config.context.min(rows_max.max(2 * generated));
-    let limits = Limits { rows, ..super::limits(command, &schedule, rows, 0, flags) };
-    let mut engine = session::load(&session.gguf, limits, &options, flags)?;
+    let parameters = command.checked(&model)?;
+    let generated = parameters.max_tokens as usize;
+    let shortest = Prompt::user("a").encode(model.vocab(), None)?.len();
+    model.check_context(shortest + generated)?;
+    let rows_max = if parameters.cache == Cache::None { ROWS_MAX } else { ROWS_KEPT_MAX };
+    let rows = model.config().context.min(rows_max.max(2 * generated));
+    let limits = command.limits(limits(&parameters, rows, 0), flags);
+    let mut engine = model::load(model.gguf(), limits, &options, flags)?;
     engine.set_full_logits(command.full_logits);
     let interrupt = Interrupt::listen()?;
-    let is_forgetful = source == Source::BuiltIn;
-    let mut chat = Chat { command, session: &session, schedule, turns: Vec::new(), is_forgetful };
+    let is_forgetful = source == ModelSource::BuiltIn;
+    let mut chat = Chat { command, model: &model, parameters, turns: Vec::new(), is_forgetful };
     chat.clear();
     loop {
         // Nothing is to be saved here, so that an interrupt ends the process.
@@ -75,8 +68,8 @@ pub fn run(command: &Run, flags: &ModelFlags) -> Result<End, Failure> {
 
 struct Chat<'a> {
     command: &'a Run,
-    session: &'a Session,
-    schedule: Schedule,
+    model: &'a Model,
+    parameters: GenerationParameters,
     turns: Vec<Message>,
     /// Whether each turn stands alone: the demonstration model knows no longer conversations.
     is_forgetful: bool,
@@ -85,7 +78,7 @@ struct Chat<'a> {
 impl Chat<'_> {
     fn clear(&mut self) {
         let system = self.command.system.as_ref();
-        self.turns = system.map(|text| message("system", &text.0)).into_iter().collect();
+        self.turns = system.map(|text| Message::new("system", &text.0)).into_iter().collect();
     }
 
     /// Answers one turn. A turn that cannot be answered is forgotten.
@@ -95,10 +88,10 @@ impl Chat<'_> {
         engine: &mut Engine,
         interrupt: &Interrupt,
     ) -> Result<(), Failure> {
-        self.turns.push(message("user", line));
+        self.turns.push(Message::new("user", line));
         match self.generate(engine, interrupt) {
             Ok(text) => {
-                self.turns.push(message("assistant", &text));
+                self.turns.push(Message::new("assistant", &text));
                 if self.is_forgetful {
                     self.clear();
                 }
@@ -112,25 +105,28 @@ impl Chat<'_> {
     }
 
     fn generate(&self, engine: &mut Engine, interrupt: &Interrupt) -> Result<String, Failure> {
-        let Chat { command, session, schedule, turns, .. } = self;
-        let prompt = session.vocab.encode_chat(turns)?;
-        let (rows, rows_max) =
-            (prompt.len() + schedule.gen_length() as usize, engine.limits().rows);
-        if rows > rows_max {
+        let Chat { command, model, parameters, turns, .. } = self;
+        let request = command.request(Prompt::Chat(turns.clone()));
+        let prepared = match model.prepare(&request) {
+            // Said below in the words of a conversation.
+            Err(Error::Context { .. }) => None,
+            prepared => Some(prepared?),
+        };
+        let rows_max = engine.limits().rows;
+        let prepared = prepared.filter(|prepared| prepared.positions() <= rows_max);
+        let Some(prepared) = prepared else {
+            let rows =
+                request.prompt.encode(model.vocab(), None)?.len() + parameters.max_tokens as usize;
             let message = format!("the conversation is full ({rows} of {rows_max} tokens): /clear");
             return Err(Failure::Usage(message));
-        }
-        let mut canvas = engine.canvas(&prompt, schedule, &session.facts)?;
-        let mut watchers = Watchers {
-            trace: None,
-            watch: command.watch.then(|| Watch::new(session)),
-            progress: Progress::masks(!command.watch),
         };
-        let deadline = command.deadline();
-        let outcome = generate::generate(engine, &mut canvas, interrupt, deadline, &mut watchers)?;
+        let mut generation = Generation::start(engine, &prepared)?;
+        generation.cancel_by(interrupt.flag());
+        let mut watchers = Watchers::new(command, model);
+        let outcome = watch::generate(engine, &mut generation, &mut watchers)?;
         watchers.finish();
-        let answer = Answer::new(session, &canvas, &command.stops(), outcome.cut)?;
-        answer::say_cut(&answer, &canvas);
+        let answer = model.answer(&generation)?;
+        say_cut(&answer);
         if command.verbose {
             report::say(engine, &outcome);
         }

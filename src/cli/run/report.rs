@@ -1,15 +1,14 @@
 //! What `run` says of a generation: `--json` and `--verbose`.
 
-use super::generate::Outcome;
-use crate::cli::answer::{Answer, Filled, Finish};
+use super::watch::Outcome;
+use crate::cli::model::ModelSource;
 use crate::cli::output;
-use crate::cli::session::Session;
-use crate::cli::source::Source;
-use dllm_rt::engine::{Milliseconds, SplitMs};
-use dllm_rt::error::Gib;
-use dllm_rt::team::Counters;
-use dllm_rt::{Canvas, Engine, Options, Schedule, peak_rss_bytes};
+use dllm_arena::{Bytes, count::peak_rss_bytes};
+use dllm_rt::engine::{Counters, Milliseconds, SplitMs};
+use dllm_rt::generate::{FilledHole, Generation};
+use dllm_rt::{Answer, Engine, FinishReason, GenerationParameters, Model, Options};
 use serde::Serialize;
+use serde_json::Value;
 
 /// The JSON object, in the order of its keys.
 #[derive(Debug, Serialize)]
@@ -23,16 +22,7 @@ pub struct Report<'a> {
     isa: &'static str,
     threads: usize,
     prompt_tokens: usize,
-    gen_length: u32,
-    steps: u32,
-    block_length: u32,
-    algorithm: &'static str,
-    threshold: Option<f64>,
-    factor: Option<f64>,
-    cache: &'static str,
-    refresh: Option<u32>,
-    grow: bool,
-    seed: u64,
+    settings: Value,
     forward_passes: u64,
     rows_computed: u64,
     load_s: f64,
@@ -45,74 +35,63 @@ pub struct Report<'a> {
     peak_rss_bytes: u64,
     tokens: &'a [u32],
     text: &'a str,
-    finish_reason: Finish,
+    finish_reason: FinishReason,
     /// What the prompt's holes were filled with, where there were any.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub holes: Vec<Filled>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    holes: &'a [FilledHole],
     /// The whole canvas after every step, where it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub trace: Option<Vec<Vec<u32>>>,
+    trace: Option<Vec<Vec<u32>>>,
 }
 
 /// A model and how it was loaded.
 pub struct Loaded<'a> {
-    /// The model.
-    pub source: Source<'a>,
-    /// Its hash.
+    pub source: ModelSource<'a>,
     pub model_hash: String,
-    /// Seconds that loading took.
     pub load_s: f64,
-    /// How.
     pub options: &'a Options,
-    /// Its metadata.
-    pub session: &'a Session,
+    pub model: &'a Model,
 }
 
-/// The report of a generation, without holes and trace.
-pub fn report<'a>(
-    loaded: &'a Loaded<'_>,
-    engine: &Engine,
-    canvas: &'a Canvas,
-    schedule: &Schedule,
-    outcome: &Outcome,
-    answer: &'a Answer,
-) -> Report<'a> {
-    let stats = engine.stats();
-    Report {
-        runtime: "dllm-rt",
-        version: env!("CARGO_PKG_VERSION"),
-        model: loaded.source.to_string(),
-        model_hash: &loaded.model_hash,
-        arch: loaded.session.config.architecture.name(),
-        device: loaded.options.device.to_string(),
-        isa: engine.isa(),
-        threads: engine.limits().threads,
-        prompt_tokens: canvas.prompt_len(),
-        gen_length: schedule.gen_length(),
-        steps: canvas.steps_total(),
-        block_length: schedule.block_length(),
-        algorithm: schedule.algorithm().name(),
-        threshold: schedule.threshold(),
-        factor: schedule.factor(),
-        cache: schedule.cache().name(),
-        refresh: schedule.refresh(),
-        grow: schedule.grows(),
-        seed: schedule.seed(),
-        forward_passes: stats.passes,
-        rows_computed: stats.rows_computed,
-        load_s: loaded.load_s,
-        generate_s: outcome.generate_s,
-        ms_per_step: stats.milliseconds(),
-        split_ms: stats.split_per_pass(),
-        counters: outcome.counters,
-        arena_bytes: engine.arena_bytes(),
-        weight_bytes: engine.weight_bytes(),
-        peak_rss_bytes: peak_rss_bytes(),
-        tokens: &canvas.ids()[canvas.prompt_len()..],
-        text: &answer.text,
-        finish_reason: answer.finish,
-        holes: Vec::new(),
-        trace: None,
+impl Loaded<'_> {
+    /// The report of a generation.
+    pub fn report<'a>(
+        &'a self,
+        engine: &Engine,
+        generation: &'a Generation,
+        parameters: &GenerationParameters,
+        outcome: &Outcome,
+        answer: &'a Answer,
+        trace: Option<Vec<Vec<u32>>>,
+    ) -> Report<'a> {
+        let (stats, canvas) = (engine.stats(), generation.canvas());
+        Report {
+            runtime: "dllm-rt",
+            version: env!("CARGO_PKG_VERSION"),
+            model: self.source.to_string(),
+            model_hash: &self.model_hash,
+            arch: self.model.config().architecture.name(),
+            device: self.options.device.to_string(),
+            isa: engine.isa(),
+            threads: engine.limits().threads,
+            prompt_tokens: canvas.prompt_len(),
+            settings: output::settings(parameters, canvas.steps_total()),
+            forward_passes: stats.passes,
+            rows_computed: stats.rows_computed,
+            load_s: self.load_s,
+            generate_s: outcome.generate_s,
+            ms_per_step: stats.milliseconds(),
+            split_ms: stats.split_per_pass(),
+            counters: outcome.counters,
+            arena_bytes: engine.arena_bytes(),
+            weight_bytes: engine.weight_bytes(),
+            peak_rss_bytes: peak_rss_bytes(),
+            tokens: &canvas.ids()[canvas.prompt_len()..],
+            text: &answer.text,
+            finish_reason: answer.finish_reason,
+            holes: &answer.holes,
+            trace,
+        }
     }
 }
 
@@ -122,7 +101,7 @@ pub fn say(engine: &Engine, outcome: &Outcome) {
     let (ms, split, counters) = (stats.milliseconds(), stats.split_per_pass(), outcome.counters);
     let (steps, passes, rows) = (stats.steps(), stats.passes, stats.rows_computed);
     let (isa, threads) = (engine.isa(), engine.limits().threads);
-    let bytes = (Gib(engine.arena_bytes()), Gib(engine.weight_bytes()));
+    let bytes = (Bytes(engine.arena_bytes()), Bytes(engine.weight_bytes()));
     output::say(&format!("isa       {isa}, {threads} threads"));
     output::say(&format!("arena     {}, of which weights {}", bytes.0, bytes.1));
     output::say(&format!(

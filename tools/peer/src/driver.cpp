@@ -2,7 +2,7 @@
 //
 // dllm-peer compiles this against the llama.h of the build that it is given. PEER_IK chooses the
 // older interface of ik_llama.cpp. `driver FILE auto|on|off` loads the file with repacking and
-// that kind of flash attention, then answers each line with one line; a fault with "error TEXT":
+// that kind of flash attention, then answers each line with one line; an error with "error TEXT":
 //
 //   open THREADS ID,ID,...      "ok", a context for these tokens, without a causal mask
 //   run                         "WALL CPU IDLE": ms of a pass with the logits of every position,

@@ -1,9 +1,16 @@
 //! The results of a run, as they are kept in JSON, and the figures that follow from them.
 
+use dllm_bench::Error;
+use dllm_bench::figures::median;
+use dllm_bench::record::{Machine, read_json, wrong};
 use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::Path;
 
 /// Changes when a reader of older files would misunderstand a newer one.
 pub const FORMAT: u32 = 1;
+/// Results of this program, as opposed to others' in the same folder.
+const PREFIX: &str = "peer-";
 
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -18,21 +25,8 @@ pub struct Report {
     pub models: Vec<ModelReport>,
 }
 
-/// A machine, as far as times depend on it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Machine {
-    /// The CPU's name.
-    pub cpu: String,
-    /// Logical CPUs that the run could use.
-    pub cpus: usize,
-    /// The instruction sets that matter here, as the kernel names them.
-    pub flags: Vec<String>,
-    /// Processes that wanted a CPU when the run began, averaged over a minute.
-    pub load: f64,
-}
-
 /// A program, and how it was built.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SideFacts {
     /// What it is called.
     pub name: String,
@@ -151,31 +145,58 @@ impl Case {
 
 impl Spread {
     fn of(values: &[f64]) -> Spread {
-        let rank = |p: f64| percentile(values, p);
-        // The mirror image of the 90th, so that up to ten values give their least.
-        let p10 = -percentile(&values.iter().map(|v| -v).collect::<Vec<_>>(), 0.9);
-        Spread { median: median(values), p10, p90: rank(0.9) }
+        let mut sorted = values.to_vec();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let last = sorted.len().saturating_sub(1);
+        let p90 = ((0.9 * sorted.len() as f64).floor() as usize).min(last);
+        // The 10th is the mirror image of the 90th, so that up to ten values give their least.
+        let at = |rank: usize| sorted.get(rank).copied().unwrap_or(f64::NAN);
+        Spread { median: median(values), p10: at(last - p90), p90: at(p90) }
     }
 }
 
-/// The middle value, or the mean of the middle two; 0 of none.
-pub fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => 0.0,
-        odd if odd % 2 == 1 => sorted[middle],
-        _ => (sorted[middle - 1] + sorted[middle]) / 2.0,
+/// The reports among `folder`'s files, in the order of their names. None if there is no folder.
+///
+/// # Errors
+/// A file of results that is none, or whose figures do not follow from its times.
+pub fn results(folder: &Path) -> Result<Vec<Report>, Error> {
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten() {
+        let path = entry.map_err(Error::io(folder))?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with(PREFIX) && name.ends_with(".json") {
+            paths.push(path);
+        }
     }
+    paths.sort();
+    paths.iter().map(|path| read(path)).collect()
 }
 
-/// The nearest rank above; 0 of none.
-fn percentile(values: &[f64], p: f64) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let rank = (p * sorted.len() as f64).floor() as usize;
-    sorted.get(rank.min(sorted.len().saturating_sub(1))).copied().unwrap_or(0.0)
+fn read(path: &Path) -> Result<Report, Error> {
+    let report: Report = read_json(path)?;
+    if report.format != FORMAT {
+        let text = format!("format {}, this program reads {FORMAT}", report.format);
+        return Err(wrong(path, &text));
+    }
+    for model in &report.models {
+        for case in &model.cases {
+            check_case(&report, model, case).map_err(|what| wrong(path, &what))?;
+        }
+    }
+    Ok(report)
+}
+
+fn check_case(report: &Report, model: &ModelReport, case: &Case) -> Result<(), String> {
+    let Case { tokens, threads, turns, .. } = case;
+    let name = format!("{}, {tokens} tokens, {threads} threads", model.name);
+    if turns.is_empty() || turns.iter().any(|turn| turn.len() != report.sides.len()) {
+        return Err(format!("{name}: a turn needs a pass of every program"));
+    }
+    let macs = model.macs_per_token as f64 * *tokens as f64;
+    match Case::summarize(turns, *threads, macs) == case.summary {
+        true => Ok(()),
+        false => Err(format!("{name}: the summary is not that of its turns")),
+    }
 }
 
 #[cfg(test)]
@@ -183,10 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn middles_and_spreads() {
-        assert_eq!(median(&[]), 0.0);
-        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
+    fn spreads_are_by_rank() {
         let seven = Spread::of(&[4.0, 1.0, 2.0, 3.0, 7.0, 6.0, 5.0]);
         assert_eq!((seven.p10, seven.median, seven.p90), (1.0, 4.0, 7.0));
         let twenty: Vec<f64> = (1..=20).map(f64::from).collect();

@@ -1,17 +1,16 @@
 //! Loads a model into all programs, opens the same canvases, checks that they agree, takes turns.
 
-use crate::check;
-use crate::compile::{self, Api, Build};
-use crate::fault::Fault;
-use crate::machine;
+use crate::compile::{self, Build};
 use crate::report::{Agreement, Case, FORMAT, ModelReport, Pass, Report, SideFacts};
-use crate::shape;
 use crate::side::Side;
-use crate::twin;
+use crate::{check, shape, twin};
+use argh::FromArgs;
+use dllm_bench::Error;
+use dllm_bench::record::Machine;
 use dllm_rt::gguf::{self, Gguf};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tempfile::TempDir;
 
 /// Turns that a case takes even when its time is up: a median of less says nothing.
@@ -19,69 +18,116 @@ const TURNS_MIN: usize = 3;
 /// The seed of every canvas: any will do, as long as all programs get the same.
 const SEED: u64 = 7;
 
-/// What to compare and how.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Model files.
-    pub models: Vec<PathBuf>,
-    /// A build of llama.cpp.
-    pub llama: Option<Build>,
-    /// A build of ik_llama.cpp.
-    pub ik: Option<Build>,
-    /// Other builds of this program, by name: an older dllm-rt, for instance.
-    pub others: Vec<(String, PathBuf)>,
-    /// Tokens of the canvases.
-    pub rows: Vec<usize>,
-    /// Threads of every program.
-    pub threads: Vec<usize>,
-    /// Turns a case.
-    pub reps: usize,
-    /// Time after which a case takes no further turn once it has three.
-    pub case_time: Option<Duration>,
-    /// Instruction set of dllm-rt; its own choice if none.
-    pub isa: Option<String>,
-    /// llama.cpp's flash attention: `auto`, `on` or `off`.
-    pub flash: String,
-    /// This program.
-    pub program: PathBuf,
+/// Runs forward passes of all programs, in turn, and prints a table.
+#[derive(FromArgs)]
+#[argh(subcommand, name = "run")]
+pub struct Run {
+    /// a GGUF file; may be given several times
+    #[argh(option, arg_name = "file")]
+    model: Vec<PathBuf>,
+    /// source and build folder of llama.cpp, built with shared libraries: SOURCE:BUILD
+    #[argh(option, arg_name = "folders")]
+    llama: Option<Build>,
+    /// the same of ik_llama.cpp
+    #[argh(option, arg_name = "folders")]
+    ik: Option<Build>,
+    /// another build of this program, such as one of an older dllm-rt: NAME:PROGRAM; may be given
+    /// several times
+    #[argh(option, arg_name = "program")]
+    other: Vec<Other>,
+    /// tokens of the canvas (default: 148,512)
+    #[argh(option, arg_name = "list", default = "List(vec![148, 512])")]
+    rows: List,
+    /// threads of every program (default: 1,2)
+    #[argh(option, arg_name = "list", default = "List(vec![1, 2])")]
+    threads: List,
+    /// turns for each number of tokens and threads (default: 7)
+    #[argh(option, arg_name = "n", default = "7")]
+    reps: usize,
+    /// seconds after which no further turn begins for a number of tokens and threads, once there
+    /// are three (default: no limit)
+    #[argh(option, arg_name = "n")]
+    seconds: Option<u64>,
+    /// instruction set of dllm-rt (default: the fastest)
+    #[argh(option, arg_name = "name")]
+    isa: Option<String>,
+    /// flash attention of llama.cpp: auto, on or off (default: auto)
+    #[argh(option, arg_name = "mode", default = "String::from(\"auto\")")]
+    llama_flash: String,
+    /// also write everything measured to this file
+    #[argh(option, arg_name = "file")]
+    pub json: Option<PathBuf>,
 }
 
-/// Compares, calling `progress` with a line now and then.
+/// Numbers separated by commas.
+pub struct List(Vec<usize>);
+
+impl std::str::FromStr for List {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<List, Self::Err> {
+        text.split(',').map(str::parse).collect::<Result<_, _>>().map(List)
+    }
+}
+
+/// A program by name.
+pub struct Other(String, PathBuf);
+
+impl std::str::FromStr for Other {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Other, String> {
+        match text.split_once(':') {
+            Some((name, program)) if !name.is_empty() && !program.is_empty() => {
+                Ok(Other(name.into(), program.into()))
+            }
+            _ => Err("write NAME:PROGRAM".into()),
+        }
+    }
+}
+
+/// Compares, with a line on standard error now and then.
 ///
 /// # Errors
 /// A build, model or program that cannot be used; programs that do not agree.
-pub fn run(settings: &Settings, progress: &mut dyn FnMut(&str)) -> Result<Report, Fault> {
+pub fn run(settings: &Run) -> Result<Report, Error> {
     check_settings(settings)?;
-    let folder = tempfile::tempdir().map_err(Fault::io(&std::env::temp_dir()))?;
-    progress("compiling drivers");
+    let folder = tempfile::tempdir().map_err(Error::io(&std::env::temp_dir()))?;
+    eprintln!("compiling drivers");
     let starters = starters(settings, &folder)?;
     let mut report =
-        Report { format: FORMAT, machine: machine::this(), sides: vec![], models: vec![] };
-    for (index, path) in settings.models.iter().enumerate() {
+        Report { format: FORMAT, machine: Machine::this(), sides: vec![], models: vec![] };
+    for (index, path) in settings.model.iter().enumerate() {
         let gguf = gguf::open(path).map_err(dllm_rt::Error::from)?;
         let mut model = shape::read(path, &gguf)?;
-        progress(&format!("model {} of {}: {}", index + 1, settings.models.len(), model.name));
+        eprintln!("model {} of {}: {}", index + 1, settings.model.len(), model.name);
         let mut sides = Vec::new();
         for starter in &starters {
             sides.push(starter.start(path, &gguf, &model, &folder)?);
         }
-        measure(settings, &mut model, &mut sides, &folder, progress)?;
-        report.sides = starters.iter().zip(&mut sides).map(facts).collect::<Result<_, _>>()?;
+        measure(settings, &mut model, &mut sides, &folder)?;
+        report.sides = starters.iter().map(|starter| starter.facts.clone()).collect();
+        for (facts, side) in report.sides.iter_mut().zip(&mut sides) {
+            facts.isa = side.ask("facts")?;
+        }
         report.models.push(model);
     }
     Ok(report)
 }
 
-fn check_settings(settings: &Settings) -> Result<(), Fault> {
-    let argument = |text: &str| Err(Fault::Argument(text.into()));
+fn check_settings(settings: &Run) -> Result<(), Error> {
+    let argument = |text: &str| Err(Error::Argument(text.into()));
+    if !["auto", "on", "off"].contains(&settings.llama_flash.as_str()) {
+        return argument("--llama-flash must be auto, on or off");
+    }
     let positive = |list: &[usize]| !list.is_empty() && list.iter().all(|n| *n > 0);
-    if settings.models.is_empty() {
+    if settings.model.is_empty() {
         return argument("give a model: --model FILE.gguf");
     }
-    if settings.llama.is_none() && settings.ik.is_none() && settings.others.is_empty() {
+    if settings.llama.is_none() && settings.ik.is_none() && settings.other.is_empty() {
         return argument("nothing to compare with: give --llama, --ik or --other");
     }
-    if !positive(&settings.rows) || !positive(&settings.threads) || settings.reps == 0 {
+    if !positive(&settings.rows.0) || !positive(&settings.threads.0) || settings.reps == 0 {
         return argument("rows, threads and reps must be at least 1");
     }
     Ok(())
@@ -100,65 +146,59 @@ struct Starter {
 }
 
 /// All programs, dllm-rt first.
-fn starters(settings: &Settings, folder: &TempDir) -> Result<Vec<Starter>, Fault> {
+fn starters(settings: &Run, folder: &TempDir) -> Result<Vec<Starter>, Error> {
     let ours = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut starters = vec![own("dllm-rt", &settings.program, settings)];
-    starters[0].facts.commit = machine::commit_and_changes(ours);
+    let program = std::env::current_exe().map_err(Error::io(Path::new("this program")))?;
+    let mut starters = vec![own("dllm-rt", &program, settings)];
+    starters[0].facts.commit = compile::commit(ours, &["--dirty"]);
     starters[0].facts.build = vec![format!("version={}", env!("CARGO_PKG_VERSION"))];
-    let peers = [
-        ("llama.cpp", Api::Llama, &settings.llama, settings.flash.as_str()),
-        ("ik_llama.cpp", Api::Ik, &settings.ik, "on"),
-    ];
-    for (name, api, build, flash) in peers {
-        if let Some(build) = build {
-            let program = compile::driver(build, api, folder.path(), name)?;
-            starters.push(peer(name, api, build, flash, program));
-        }
+    if let Some(build) = &settings.llama {
+        starters.push(peer("llama.cpp", false, build, &settings.llama_flash, folder)?);
     }
-    starters.extend(settings.others.iter().map(|(name, program)| own(name, program, settings)));
+    if let Some(build) = &settings.ik {
+        starters.push(peer("ik_llama.cpp", true, build, "on", folder)?);
+    }
+    starters.extend(settings.other.iter().map(|Other(name, program)| own(name, program, settings)));
     Ok(starters)
 }
 
 /// A build of this program.
-fn own(name: &str, program: &Path, settings: &Settings) -> Starter {
+fn own(name: &str, program: &Path, settings: &Run) -> Starter {
     let isa = settings.isa.iter().flat_map(|isa| ["--isa".into(), isa.clone()]);
-    let facts = SideFacts {
-        name: name.into(),
-        commit: None,
-        build: vec![],
-        settings: vec!["logits=all".into()],
-        isa: String::new(),
-    };
     let arguments = (vec!["turns".into(), "--model".into()], isa.collect());
+    let settings = vec!["logits=all".into()];
+    let facts = SideFacts { name: name.into(), settings, ..SideFacts::default() };
     Starter { facts, program: program.into(), arguments, wants_twin: false, repacks: None }
 }
 
-fn peer(name: &str, api: Api, build: &Build, flash: &str, program: PathBuf) -> Starter {
-    let mut settings = vec!["logits=all", "causal=false"];
-    settings.push(match api {
-        Api::Llama => "use_extra_bufts=true",
-        Api::Ik => "repack_tensors=true",
-    });
-    let mut settings: Vec<String> = settings.into_iter().map(String::from).collect();
-    settings.push(format!("flash_attn={flash}"));
+/// Another program, driven by way of its library.
+fn peer(
+    name: &str,
+    is_ik: bool,
+    build: &Build,
+    flash: &str,
+    folder: &TempDir,
+) -> Result<Starter, Error> {
+    let (repacking, repacks) = match is_ik {
+        false => ("use_extra_bufts=true", "CPU_REPACK"),
+        true => ("repack_tensors=true", "epacked"),
+    };
+    let flash_attn = format!("flash_attn={flash}");
+    let settings = ["logits=all", "causal=false", repacking, &flash_attn].map(String::from);
     let facts = SideFacts {
         name: name.into(),
-        commit: machine::commit(&build.source),
-        build: machine::build_choices(&build.build),
-        settings,
+        commit: compile::commit(&build.source, &[]),
+        build: compile::build_choices(&build.build),
+        settings: settings.to_vec(),
         isa: String::new(),
     };
-    let repacks = match api {
-        Api::Llama => "CPU_REPACK",
-        Api::Ik => "epacked",
-    };
-    Starter {
+    Ok(Starter {
         facts,
-        program,
+        program: compile::driver(build, is_ik, folder.path(), name)?,
         arguments: (vec![], vec![flash.into()]),
-        wants_twin: api == Api::Ik,
+        wants_twin: is_ik,
         repacks: Some(repacks),
-    }
+    })
 }
 
 impl Starter {
@@ -168,7 +208,7 @@ impl Starter {
         gguf: &Gguf,
         model: &ModelReport,
         folder: &TempDir,
-    ) -> Result<Side, Fault> {
+    ) -> Result<Side, Error> {
         let twin_arch = twin::of(&model.arch).filter(|_| self.wants_twin);
         let twin_path = folder.path().join("twin.gguf");
         if let Some(arch) = twin_arch {
@@ -181,45 +221,40 @@ impl Starter {
         let side = Side::start(&self.facts.name, &mut command, log)?;
         if twin_arch.is_some() {
             // It has been read, not mapped.
-            std::fs::remove_file(&twin_path).map_err(Fault::io(&twin_path))?;
+            std::fs::remove_file(&twin_path).map_err(Error::io(&twin_path))?;
         }
         if let Some(text) = self.repacks
             && !side.has_said(text)
         {
             let what = "was told to repack weights and does not say that it did";
-            return Err(Fault::side(&self.facts.name, what));
+            return Err(Error::program(&self.facts.name, what));
         }
         Ok(side)
     }
 }
 
-fn facts((starter, side): (&Starter, &mut Side)) -> Result<SideFacts, Fault> {
-    Ok(SideFacts { isa: side.facts()?, ..starter.facts.clone() })
-}
-
 /// All cases of a model, in `model`.
 fn measure(
-    settings: &Settings,
+    settings: &Run,
     model: &mut ModelReport,
     sides: &mut [Side],
     folder: &TempDir,
-    progress: &mut dyn FnMut(&str),
-) -> Result<(), Fault> {
-    for &tokens in &settings.rows {
-        for &threads in &settings.threads {
+) -> Result<(), Error> {
+    for &tokens in &settings.rows.0 {
+        for &threads in &settings.threads.0 {
             let title = format!("{}, {tokens} tokens, {threads} thread(s)", model.name);
             let ids = canvas(tokens, model.vocab);
             let start = Instant::now();
             let agreement = open(sides, threads, &ids, folder)?;
-            progress(&format!("{title}: {}", shown(sides, &agreement)));
+            eprintln!("{title}: {}", shown(sides, &agreement));
             disagreement(sides, &agreement, &title)?;
             let mut turns = Vec::new();
-            let is_over = || settings.case_time.is_some_and(|time| start.elapsed() >= time);
+            let is_over = || settings.seconds.is_some_and(|n| start.elapsed().as_secs() >= n);
             while turns.len() < settings.reps && (turns.len() < TURNS_MIN || !is_over()) {
                 turns.push(turn(sides, turns.len())?);
                 let ms = turns.last().into_iter().flatten();
                 let ms: Vec<String> = ms.map(|pass| format!("{:.1}", pass.ms)).collect();
-                progress(&format!("{title}: turn {}, {} ms", turns.len(), ms.join(" / ")));
+                eprintln!("{title}: turn {}, {} ms", turns.len(), ms.join(" / "));
             }
             let macs = model.macs_per_token as f64 * tokens as f64;
             let summary = Case::summarize(&turns, threads, macs);
@@ -235,7 +270,7 @@ fn open(
     threads: usize,
     ids: &[u32],
     folder: &TempDir,
-) -> Result<Vec<Option<Agreement>>, Fault> {
+) -> Result<Vec<Option<Agreement>>, Error> {
     let positions = check::positions(ids.len());
     let file = folder.path().join("logits");
     let mut logits = Vec::new();
@@ -262,11 +297,11 @@ fn shown(sides: &[Side], agreement: &[Option<Agreement>]) -> String {
     format!("logits from those of {}: {}", sides[1].name(), texts.join("; "))
 }
 
-fn disagreement(sides: &[Side], agreement: &[Option<Agreement>], title: &str) -> Result<(), Fault> {
+fn disagreement(sides: &[Side], agreement: &[Option<Agreement>], title: &str) -> Result<(), Error> {
     let far = |agreement: &Option<Agreement>| agreement.is_some_and(|a| !check::is_close(&a));
     match agreement.iter().any(far) {
         false => Ok(()),
-        true => Err(Fault::Disagree(format!(
+        true => Err(Error::Figures(format!(
             "{title}: the programs do not compute the same: {}; at most {} rms and {} max, in \
              standard deviations of the logits",
             shown(sides, agreement),
@@ -278,7 +313,7 @@ fn disagreement(sides: &[Side], agreement: &[Option<Agreement>], title: &str) ->
 
 /// One pass of each program. Who begins changes from turn to turn, so that nobody always runs
 /// after the same neighbour.
-fn turn(sides: &mut [Side], turn: usize) -> Result<Vec<Pass>, Fault> {
+fn turn(sides: &mut [Side], turn: usize) -> Result<Vec<Pass>, Error> {
     let count = sides.len();
     let mut passes = vec![None; count];
     for place in 0..count {

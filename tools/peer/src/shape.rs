@@ -1,17 +1,14 @@
 //! What a model file's matrices are: sizes, types and multiply-adds.
 
-use crate::fault::Fault;
 use crate::report::ModelReport;
+use dllm_bench::Error;
 use dllm_rt::gguf::{Gguf, TensorInfo};
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The facts of the model at `path`, without cases.
-///
-/// # Errors
-/// A file without the keys that every model has.
-pub fn read(path: &Path, gguf: &Gguf) -> Result<ModelReport, Fault> {
-    let wrong = |fault| Fault::Model(dllm_rt::Error::from(fault));
+pub fn read(path: &Path, gguf: &Gguf) -> Result<ModelReport, Error> {
+    let wrong = |error| Error::Model(dllm_rt::Error::from(error));
     let arch = gguf.str("general.architecture").map_err(wrong)?.to_string();
     let size = |key: &str| gguf.u64(&format!("{arch}.{key}")).map_err(wrong);
     let embedding = gguf.tensor("token_embd.weight");

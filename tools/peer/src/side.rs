@@ -4,15 +4,15 @@
 //! its turns it is stopped, so that its idle threads take nothing from the others whatever they
 //! do while they wait.
 
-use crate::fault::Fault;
 use crate::report::Pass;
+use dllm_bench::Error;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// Bytes of a program's own messages that a fault shows: the end, where the cause is.
+/// Bytes of a program's own messages that an error shows: the end, where the cause is.
 const LOG_BYTES_SHOWN: usize = 2000;
 
 /// A running program. Ends with this.
@@ -27,14 +27,11 @@ pub struct Side {
 impl Side {
     /// Starts `command`, waits until it has loaded its model, and stops it. What it prints besides
     /// its answers goes to the file `log`.
-    ///
-    /// # Errors
-    /// A program that cannot be started or refuses the model.
-    pub fn start(name: &str, command: &mut Command, log: PathBuf) -> Result<Side, Fault> {
+    pub fn start(name: &str, command: &mut Command, log: PathBuf) -> Result<Side, Error> {
         let program = PathBuf::from(command.get_program());
-        let errors = File::create(&log).map_err(Fault::io(&log))?;
+        let errors = File::create(&log).map_err(Error::io(&log))?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);
-        let mut child = command.spawn().map_err(Fault::io(&program))?;
+        let mut child = command.spawn().map_err(Error::io(&program))?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             unreachable!("both were asked for")
         };
@@ -51,44 +48,27 @@ impl Side {
     }
 
     /// A context on `threads` threads for the canvas `ids`.
-    ///
-    /// # Errors
-    /// The program cannot.
-    pub fn open(&mut self, threads: usize, ids: &[u32]) -> Result<(), Fault> {
+    pub fn open(&mut self, threads: usize, ids: &[u32]) -> Result<(), Error> {
         self.ask(&format!("open {threads} {}", list(ids))).map(drop)
     }
 
-    /// What it says of itself.
-    ///
-    /// # Errors
-    /// The program ended.
-    pub fn facts(&mut self) -> Result<String, Fault> {
-        self.ask("facts")
-    }
-
     /// A forward pass of the canvas.
-    ///
-    /// # Errors
-    /// The pass failed.
-    pub fn run(&mut self) -> Result<Pass, Fault> {
+    pub fn run(&mut self) -> Result<Pass, Error> {
         let reply = self.ask("run")?;
         let numbers: Vec<f64> = reply.split(' ').filter_map(|word| word.parse().ok()).collect();
         match numbers[..] {
             [ms, cpu_ms, idle_ms] if ms > 0.0 => Ok(Pass { ms, cpu_ms, idle_ms }),
-            _ => Err(self.fault(format!("answered `{reply}` instead of times"))),
+            _ => Err(self.error(format!("answered `{reply}` instead of times"))),
         }
     }
 
     /// The last pass's logits at `positions`, `[positions, vocabulary]`, by way of `file`.
-    ///
-    /// # Errors
-    /// The program cannot give them.
-    pub fn logits(&mut self, positions: &[u32], file: &Path) -> Result<Vec<Vec<f32>>, Fault> {
+    pub fn logits(&mut self, positions: &[u32], file: &Path) -> Result<Vec<Vec<f32>>, Error> {
         let reply = self.ask(&format!("logits {} {}", list(positions), file.display()))?;
         let vocab: usize = reply.strip_prefix("ok ").and_then(|n| n.parse().ok()).unwrap_or(0);
-        let bytes = fs::read(file).map_err(Fault::io(file))?;
+        let bytes = fs::read(file).map_err(Error::io(file))?;
         if vocab == 0 || bytes.len() != positions.len() * vocab * size_of::<f32>() {
-            return Err(self.fault(format!("answered `{reply}` and {} bytes", bytes.len())));
+            return Err(self.error(format!("answered `{reply}` and {} bytes", bytes.len())));
         }
         let values = bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
         let values: Vec<f32> = values.collect();
@@ -101,41 +81,41 @@ impl Side {
     }
 
     /// One turn: wakes the program, gives it `line` and stops it once it has answered.
-    fn ask(&mut self, line: &str) -> Result<String, Fault> {
+    pub fn ask(&mut self, line: &str) -> Result<String, Error> {
         self.signal(Signal::CONT)?;
         if let Err(error) = writeln!(self.input, "{line}").and_then(|()| self.input.flush()) {
-            return Err(self.fault(format!("does not listen: {error}")));
+            return Err(self.error(format!("does not listen: {error}")));
         }
         let reply = self.answer()?;
         self.stop()?;
         Ok(reply)
     }
 
-    fn answer(&mut self) -> Result<String, Fault> {
+    fn answer(&mut self) -> Result<String, Error> {
         let mut reply = String::new();
         let read = self.output.read_line(&mut reply);
         let reply = reply.trim_end();
         match (read, reply.strip_prefix("error ")) {
-            (Ok(0) | Err(_), _) => Err(self.fault("ended without an answer")),
-            (_, Some(what)) => Err(self.fault(what)),
+            (Ok(0) | Err(_), _) => Err(self.error("ended without an answer")),
+            (_, Some(what)) => Err(self.error(what)),
             _ => Ok(reply.to_string()),
         }
     }
 
     /// Returns once all its threads stand still.
-    fn stop(&mut self) -> Result<(), Fault> {
+    fn stop(&mut self) -> Result<(), Error> {
         self.signal(Signal::STOP)?;
         match waitpid(self.pid(), WaitOptions::UNTRACED) {
             Ok(Some((_, status))) if status.stopped() => Ok(()),
-            _ => Err(self.fault("ended")),
+            _ => Err(self.error("ended")),
         }
     }
 
-    fn signal(&self, signal: Signal) -> Result<(), Fault> {
+    fn signal(&self, signal: Signal) -> Result<(), Error> {
         let sent = self.pid().map(|pid| kill_process(pid, signal));
         match sent {
             Some(Ok(())) => Ok(()),
-            _ => Err(self.fault("has ended")),
+            _ => Err(self.error("has ended")),
         }
     }
 
@@ -143,11 +123,11 @@ impl Side {
         i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
     }
 
-    fn fault(&self, what: impl Into<String>) -> Fault {
+    fn error(&self, what: impl Into<String>) -> Error {
         let log = fs::read(&self.log).unwrap_or_default();
         let end = String::from_utf8_lossy(&log[log.len().saturating_sub(LOG_BYTES_SHOWN)..]);
         let (what, end) = (what.into(), end.trim());
-        Fault::side(&self.name, if end.is_empty() { what } else { format!("{what}\n{end}") })
+        Error::program(&self.name, if end.is_empty() { what } else { format!("{what}\n{end}") })
     }
 }
 

@@ -1,6 +1,7 @@
-//! A report as text: a table for the terminal, and the README's.
+//! A report as text: a table for the terminal, and the one of the page of results.
 
 use crate::report::{Case, ModelReport, Report, SideFacts, Summary};
+use dllm_bench::Error;
 use std::fmt::Write;
 
 /// A share of CPU time below this means that something else ran.
@@ -9,46 +10,19 @@ const CPU_SHARE_MIN: f64 = 0.95;
 const SETS: &[&str] = &["AVX2", "AVX_VNNI", "AVX512", "AVX512_VNNI", "AMX_INT8"];
 /// Characters of a commit that tell it apart.
 const COMMIT_CHARS: usize = 9;
+const INTRODUCTION: &str = "\
+Milliseconds for one forward pass with the logits of every position, in the median, and how many
+times faster dllm-rt was: the median of the ratios within turns and their 10th to 90th percentile.
+The programs took turns in one run on the same file.";
 
-/// The table for the terminal.
+/// The tables for the terminal: those of the page, with what the models are, and warnings.
 pub fn text(report: &Report) -> String {
-    let machine = &report.machine;
-    let mut out = format!("{}, {} CPUs, load {:.2}\n", machine.cpu, machine.cpus, machine.load);
-    for side in &report.sides {
-        let commit = side.commit.as_deref().unwrap_or("no commit");
-        _ = writeln!(out, "{} ({commit}): {}", side.name, side.isa.trim());
-    }
-    for model in &report.models {
-        _ = writeln!(out, "\n{}", title(model));
-        _ = writeln!(out, "{:>6} {:>7}  {}", "tokens", "threads", head(report));
-        for case in &model.cases {
-            let cells: Vec<String> = case.summary.iter().enumerate().map(cell).collect();
-            _ = writeln!(out, "{:>6} {:>7}  {}", case.tokens, case.threads, cells.join("  "));
-        }
-        model.cases.iter().for_each(|case| warn(&mut out, report, case));
-    }
-    out.push_str(
-        "\nms: median. x: how many times faster dllm-rt was, the median of the ratios within \
-         turns, and\ntheir 10th and 90th percentile. GMAC/s: multiply-adds of the matrices, at \
-         the median.\n",
-    );
+    let mut out = format!("load {:.2}; {INTRODUCTION}\n\n", report.machine.load);
+    report.models.iter().for_each(|model| _ = writeln!(out, "{}", title(model)));
+    _ = write!(out, "\n{}", markdown(report));
+    let cases = report.models.iter().flat_map(|model| &model.cases);
+    cases.for_each(|case| warn(&mut out, report, case));
     out
-}
-
-fn head(report: &Report) -> String {
-    let name = |(index, side): (usize, &SideFacts)| {
-        format!("{:>width$}", side.name, width = if index == 0 { 23 } else { 48 })
-    };
-    report.sides.iter().enumerate().map(name).collect::<Vec<_>>().join("  ")
-}
-
-fn cell((index, summary): (usize, &Summary)) -> String {
-    let Summary { ms, macs_per_s, ratio, .. } = summary;
-    let speed = format!("{ms:>9.1} ms {:>3.0} GMAC/s", macs_per_s / 1e9);
-    match index {
-        0 => speed,
-        _ => format!("{speed}  {:>5.2}x ({:>5.2} to {:>5.2})", ratio.median, ratio.p10, ratio.p90),
-    }
 }
 
 fn warn(out: &mut String, report: &Report, case: &Case) {
@@ -79,8 +53,24 @@ fn title(model: &ModelReport) -> String {
     )
 }
 
-/// A section of the README: machine, programs and a table in Markdown.
-pub fn markdown(report: &Report) -> String {
+/// The name of the block of [`block`] in the page of results.
+pub const BLOCK: &str = "peer";
+
+/// What stands between the markers.
+///
+/// # Errors
+/// No reports.
+pub fn block(reports: &[Report]) -> Result<String, Error> {
+    if reports.is_empty() {
+        return Err(Error::Record("there is a place for results and there are none".into()));
+    }
+    let sections: Vec<String> = reports.iter().map(markdown).collect();
+    let origin = "`dllm-peer tables` writes this from `peer-*.json`.";
+    Ok(format!("{INTRODUCTION}\n{origin}\n\n{}\n", sections.join("\n")))
+}
+
+/// A section of the page: machine, programs and a table in Markdown.
+fn markdown(report: &Report) -> String {
     let (machine, sides) = (&report.machine, &report.sides);
     let isa = sides.first().map_or("", |side| side.isa.as_str());
     let others: Vec<String> = sides.iter().skip(1).map(program).collect();
@@ -130,7 +120,8 @@ fn name(model: &ModelReport) -> String {
 
 fn short(index: usize, summary: &Summary) -> String {
     let Summary { ms, macs_per_s, ratio, .. } = summary;
-    let speed = format!("{ms:.0} ms, {:.0} GMAC/s", macs_per_s / 1e9);
+    let digits = if *ms < 10.0 { 2 } else { 0 };
+    let speed = format!("{ms:.digits$} ms, {:.0} GMAC/s", macs_per_s / 1e9);
     match index {
         0 => speed,
         _ => format!("{speed}, **{:.2} x** ({:.2} to {:.2})", ratio.median, ratio.p10, ratio.p90),

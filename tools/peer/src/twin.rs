@@ -4,7 +4,7 @@
 //! arithmetic once the causal mask is off. Their names are as long, so the twin of a file is a
 //! copy with some bytes of its metadata changed.
 
-use crate::fault::Fault;
+use dllm_bench::Error;
 use dllm_rt::gguf::Gguf;
 use std::fs;
 use std::path::Path;
@@ -24,27 +24,27 @@ pub fn of(arch: &str) -> Option<&'static str> {
 ///
 /// # Errors
 /// A file that cannot be copied, is split, or whose metadata are not where they should be.
-pub fn write(path: &Path, gguf: &Gguf, arch: &str, to: &str, out: &Path) -> Result<(), Fault> {
+pub fn write(path: &Path, gguf: &Gguf, arch: &str, to: &str, out: &Path) -> Result<(), Error> {
     if gguf.part_count() != 1 {
-        return Err(Fault::Argument("a split file has no twin: merge its parts first".into()));
+        return Err(Error::Argument("a split file has no twin: merge its parts first".into()));
     }
-    fs::copy(path, out).map_err(Fault::io(out))?;
+    fs::copy(path, out).map_err(Error::io(out))?;
     let header_bytes = gguf.tensors().iter().map(|tensor| tensor.offset).min().unwrap_or(0);
     let mut header = read_header(path, header_bytes)?;
     rename(&mut header, &gguf.keys().collect::<Vec<_>>(), arch, to)?;
-    let file = fs::OpenOptions::new().write(true).open(out).map_err(Fault::io(out))?;
-    std::os::unix::fs::FileExt::write_all_at(&file, &header, 0).map_err(Fault::io(out))
+    let file = fs::OpenOptions::new().write(true).open(out).map_err(Error::io(out))?;
+    std::os::unix::fs::FileExt::write_all_at(&file, &header, 0).map_err(Error::io(out))
 }
 
-fn read_header(path: &Path, bytes: usize) -> Result<Vec<u8>, Fault> {
-    let file = fs::File::open(path).map_err(Fault::io(path))?;
+fn read_header(path: &Path, bytes: usize) -> Result<Vec<u8>, Error> {
+    let file = fs::File::open(path).map_err(Error::io(path))?;
     let mut header = vec![0; bytes];
-    std::os::unix::fs::FileExt::read_exact_at(&file, &mut header, 0).map_err(Fault::io(path))?;
+    std::os::unix::fs::FileExt::read_exact_at(&file, &mut header, 0).map_err(Error::io(path))?;
     Ok(header)
 }
 
 /// Changes the architecture and the beginning of every key that is named after it.
-fn rename(header: &mut [u8], keys: &[&str], arch: &str, to: &str) -> Result<(), Fault> {
+fn rename(header: &mut [u8], keys: &[&str], arch: &str, to: &str) -> Result<(), Error> {
     let prefix = format!("{arch}.");
     for key in keys.iter().filter(|key| key.starts_with(&prefix)) {
         let at = only(header, &string(key), key)? + size_of::<u64>();
@@ -63,13 +63,13 @@ fn string(text: &str) -> Vec<u8> {
 }
 
 /// Where the only occurrence of `wanted` begins.
-fn only(header: &[u8], wanted: &[u8], key: &str) -> Result<usize, Fault> {
+fn only(header: &[u8], wanted: &[u8], key: &str) -> Result<usize, Error> {
     let mut places =
         header.windows(wanted.len()).enumerate().filter(|(_, window)| *window == wanted);
     match (places.next(), places.next()) {
         (Some((at, _)), None) => Ok(at),
-        (None, _) => Err(Fault::Argument(format!("key `{key}` is not in the file's header"))),
-        _ => Err(Fault::Argument(format!("key `{key}` is twice in the file's header"))),
+        (None, _) => Err(Error::Argument(format!("key `{key}` is not in the file's header"))),
+        _ => Err(Error::Argument(format!("key `{key}` is twice in the file's header"))),
     }
 }
 

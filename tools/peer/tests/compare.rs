@@ -1,6 +1,8 @@
 //! Whole runs: against this program itself, against one with another model, and against a library
 //! that has the others' interface and computes nothing.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
 use dllm_peer::report::{Case, Report};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

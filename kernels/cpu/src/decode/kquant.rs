@@ -2,13 +2,11 @@
 //!
 //! Codes lie in runs of 32 bytes that each serve several runs of 32 weights, one per bit field.
 
-use super::tile::{Tile, Unpack, f16_at, split_nibbles};
+use super::bits::{BIT, TWO_BITS, high_nibbles, low_nibbles, read, split_nibbles};
 use crate::dtype::*;
 
 impl Unpack for Q2_K {
-    fn scales(block: &[u8], _slot: usize, tile: &mut Tile) {
-        tile.d[0] = f16_at(block, 80);
-        tile.m[0] = f16_at(block, 82);
+    fn sub_scales(block: &[u8], tile: &mut Tile) {
         for (s, &both) in block[..16].iter().enumerate() {
             tile.scales[s] = both & 15;
             tile.mins[s] = both >> 4;
@@ -21,8 +19,7 @@ impl Unpack for Q2_K {
 }
 
 impl Unpack for Q3_K {
-    fn scales(block: &[u8], _slot: usize, tile: &mut Tile) {
-        tile.d[0] = f16_at(block, 108);
+    fn sub_scales(block: &[u8], tile: &mut Tile) {
         let (low, high) = block[96..108].split_at(8);
         for s in 0..16 {
             let low_bits = low[s % 8] >> (s / 8 * 4) & 15;
@@ -38,29 +35,53 @@ impl Unpack for Q3_K {
 }
 
 impl Unpack for Q4_K {
-    fn scales(block: &[u8], _slot: usize, tile: &mut Tile) {
-        header(block, tile);
+    const HAS_WORDS: bool = true;
+
+    fn sub_scales(block: &[u8], tile: &mut Tile) {
+        six_bits(&block[4..16], tile);
     }
 
     fn codes(block: &[u8], _slot: usize, tile: &mut Tile) {
         nibble_pairs::<32>(&block[16..144], &mut tile.codes);
     }
+
+    /// The file pairs the same weights in a byte as the packed block does.
+    #[inline(always)]
+    fn words(block: &[u8], _slot: usize, words: &mut [u32; WORDS]) {
+        words[..32].copy_from_slice(&read::<32>(&block[16..144]));
+    }
 }
 
 impl Unpack for Q5_K {
-    fn scales(block: &[u8], _slot: usize, tile: &mut Tile) {
-        header(block, tile);
+    const HAS_WORDS: bool = true;
+
+    fn sub_scales(block: &[u8], tile: &mut Tile) {
+        six_bits(&block[4..16], tile);
     }
 
     fn codes(block: &[u8], _slot: usize, tile: &mut Tile) {
         nibble_pairs::<32>(&block[48..176], &mut tile.codes);
         one_bits(&block[16..48], 4, &mut tile.codes);
     }
+
+    #[inline(always)]
+    fn words(block: &[u8], _slot: usize, words: &mut [u32; WORDS]) {
+        let high = read::<8>(&block[16..48]);
+        for (pair, words) in words.as_chunks_mut::<16>().0.iter_mut().enumerate() {
+            let both = read::<8>(&block[48 + 32 * pair..80 + 32 * pair]);
+            for i in 0..8 {
+                let fifth = high[i] >> (2 * pair);
+                words[i] = low_nibbles(both[i]) | (fifth & BIT) << 4;
+                words[i + 8] = high_nibbles(both[i]) | (fifth >> 1 & BIT) << 4;
+            }
+        }
+    }
 }
 
 impl Unpack for Q6_K {
-    fn scales(block: &[u8], _slot: usize, tile: &mut Tile) {
-        tile.d[0] = f16_at(block, 208);
+    const HAS_WORDS: bool = true;
+
+    fn sub_scales(block: &[u8], tile: &mut Tile) {
         tile.scales.copy_from_slice(&block[192..208]);
     }
 
@@ -72,11 +93,24 @@ impl Unpack for Q6_K {
             *code |= high << 4;
         }
     }
+
+    #[inline(always)]
+    fn words(block: &[u8], _slot: usize, words: &mut [u32; WORDS]) {
+        for (half, words) in words.as_chunks_mut::<32>().0.iter_mut().enumerate() {
+            let low = read::<16>(&block[64 * half..64 * half + 64]);
+            let high = read::<8>(&block[128 + 32 * half..160 + 32 * half]);
+            for i in 0..8 {
+                words[i] = low_nibbles(low[i]) | (high[i] & TWO_BITS) << 4;
+                words[i + 8] = low_nibbles(low[i + 8]) | (high[i] >> 2 & TWO_BITS) << 4;
+                words[i + 16] = high_nibbles(low[i]) | (high[i] >> 4 & TWO_BITS) << 4;
+                words[i + 24] = high_nibbles(low[i + 8]) | (high[i] >> 6 & TWO_BITS) << 4;
+            }
+        }
+    }
 }
 
 impl Unpack for IQ4_XS {
-    fn scales(block: &[u8], _slot: usize, tile: &mut Tile) {
-        tile.d[0] = f16_at(block, 0);
+    fn sub_scales(block: &[u8], tile: &mut Tile) {
         let high = u16::from_le_bytes([block[2], block[3]]);
         for s in 0..8 {
             let low_bits = block[4 + s / 2] >> (s % 2 * 4) & 15;
@@ -90,17 +124,12 @@ impl Unpack for IQ4_XS {
     }
 }
 
-/// The start of Q4_K and Q5_K: super-scale, super-min, then 8 scales and 8 mins of 6 bits. The
-/// first four of either are the low bits of a byte; the last four have their low nibble
-/// in bytes 8 to 11 and their high two bits above the first four.
+/// 8 scales and 8 mins of 6 bits. The first four of either are the low bits of a byte; the last
+/// four have their low nibble in bytes 8 to 11 and their high two bits above the first four.
 #[inline(always)]
-fn header(block: &[u8], tile: &mut Tile) {
-    tile.d[0] = f16_at(block, 0);
-    tile.m[0] = f16_at(block, 2);
+fn six_bits(packed: &[u8], tile: &mut Tile) {
     // Four bytes at a time: a word holds one field of four sub-blocks.
-    let words = block[4..16].as_chunks::<4>().0;
-    let word = |at: usize| u32::from_le_bytes(words[at]);
-    let (scales, mins, nibbles) = (word(0), word(1), word(2));
+    let [scales, mins, nibbles] = read(packed);
     let (low_six, low_four, next_two) = (0x3f3f_3f3f, 0x0f0f_0f0f, 0x3030_3030);
     let eight = |first: u32, last: u32| (u64::from(first) | u64::from(last) << 32).to_le_bytes();
     let late_scales = nibbles & low_four | scales >> 2 & next_two;

@@ -3,17 +3,17 @@
 //!
 //! `small` and `kquant` hold what is particular to a type, its bits in the file, and nothing else.
 
+mod bits;
 mod finite;
 mod float;
 mod kquant;
 mod small;
-mod tile;
 
 pub use finite::first_nonfinite;
 pub use float::{bf16_to_f32, f16_to_f32};
-pub(crate) use tile::{SLOTS, Tile, Unpack};
 
 use crate::dtype::*;
+use bits::f16_at;
 
 /// Decodes a row, or any run of whole blocks: `src` of [`Dtype::row_bytes`]`(dst.len())` bytes to
 /// `dst.len()` weights.
@@ -30,18 +30,7 @@ pub fn decode_row(dtype: Dtype, src: &[u8], dst: &mut [f32]) {
         Dtype::F32 => decode_floats(src, dst, f32::from_le_bytes),
         Dtype::F16 => decode_floats(src, dst, |bytes| f16_to_f32(u16::from_le_bytes(bytes))),
         Dtype::BF16 => decode_floats(src, dst, |bytes| bf16_to_f32(u16::from_le_bytes(bytes))),
-        Dtype::Q4_0 => decode_blocks::<Q4_0>(src, dst),
-        Dtype::Q4_1 => decode_blocks::<Q4_1>(src, dst),
-        Dtype::Q5_0 => decode_blocks::<Q5_0>(src, dst),
-        Dtype::Q5_1 => decode_blocks::<Q5_1>(src, dst),
-        Dtype::Q8_0 => decode_blocks::<Q8_0>(src, dst),
-        Dtype::Q2_K => decode_blocks::<Q2_K>(src, dst),
-        Dtype::Q3_K => decode_blocks::<Q3_K>(src, dst),
-        Dtype::Q4_K => decode_blocks::<Q4_K>(src, dst),
-        Dtype::Q5_K => decode_blocks::<Q5_K>(src, dst),
-        Dtype::Q6_K => decode_blocks::<Q6_K>(src, dst),
-        Dtype::IQ4_NL => decode_blocks::<IQ4_NL>(src, dst),
-        Dtype::IQ4_XS => decode_blocks::<IQ4_XS>(src, dst),
+        _ => dtype.visit(Decode { src, dst }).unwrap_or_default(),
     }
 }
 
@@ -52,12 +41,38 @@ fn decode_floats<const N: usize>(src: &[u8], dst: &mut [f32], widen: impl Fn([u8
     }
 }
 
-/// [`decode_row`] of a quantized type.
+/// Unpacks the scales and mins of one block of the file to slot `slot` of the tile.
+pub(crate) fn unpack_scales<F: Unpack>(block: &[u8], slot: usize, tile: &mut Tile) {
+    let at = F::FACTS.scale_at;
+    tile.d[slot] = f16_at(block, at);
+    if F::MIN {
+        tile.m[slot] = f16_at(block, at + 2);
+    }
+    F::sub_scales(block, tile);
+}
+
+struct Decode<'a> {
+    src: &'a [u8],
+    dst: &'a mut [f32],
+}
+
+impl Visitor for Decode<'_> {
+    type Output = ();
+
+    fn visit<F: Unpack>(self) {
+        decode_blocks::<F>(self.src, self.dst);
+    }
+}
+
+/// [`decode_row`] of a quantized type. Not inlined: in the visitor it is not vectorized, since
+/// there the compiler forgets that the slices do not overlap.
+#[inline(never)]
 fn decode_blocks<F: Unpack>(src: &[u8], dst: &mut [f32]) {
     let mut tile = Tile::ZERO;
     let blocks = src.chunks_exact(F::FILE_BYTES);
     for (block, weights) in blocks.zip(dst.chunks_exact_mut(F::FILE_WEIGHTS)) {
-        F::unpack(block, 0, &mut tile);
+        unpack_scales::<F>(block, 0, &mut tile);
+        F::codes(block, 0, &mut tile);
         for (s, sub) in weights.chunks_exact_mut(F::SUB).enumerate() {
             let codes = &tile.codes[s * F::SUB..];
             let (scale, min) = scale_and_min::<F>(&tile, s);

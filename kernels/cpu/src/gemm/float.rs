@@ -1,6 +1,6 @@
 //! The f32 GEMM, for F32, F16 and BF16 matrices.
 
-use super::GROUPS;
+use super::tile::GROUPS;
 use crate::dtype::{GROUP_ROWS, PANEL_ROWS};
 use crate::isa::{Isa, Simd};
 use crate::table::Op;

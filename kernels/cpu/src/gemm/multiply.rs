@@ -1,9 +1,12 @@
 //! The multiply loop: a tile against all tokens, a few at a time.
 
-use super::tile::{Tile, signed};
-use super::{CODE_WORDS, GROUPS, SUM_WORDS, SUMS_32_AT, TOKEN_TILE_MAX};
+use super::activations::{CODE_WORDS, SUM_WORDS, SUMS_32_AT};
+use super::tile::{GROUPS, Tile, signed};
 use crate::dtype::{Format, GROUP_ROWS, PANEL_ROWS, SUPER_WEIGHTS};
 use crate::isa::{Isa, Simd, VecF, VecI};
+
+/// The largest [`Isa::TOKEN_TILE`].
+pub const TOKEN_TILE_MAX: usize = 6;
 
 /// The activations of one super-block.
 #[derive(Clone, Copy)]

@@ -1,8 +1,11 @@
 //! One super-block of a panel, unpacked to what the multiply loop reads.
 
-use super::{CODE_WORDS, GROUPS};
-use crate::dtype::{Format, GROUP_ROWS};
+use super::activations::CODE_WORDS;
+use crate::dtype::{Format, GROUP_ROWS, PANEL_ROWS};
 use crate::isa::{Isa, Simd, VecI};
+
+/// Packed blocks of a panel's super-block.
+pub(super) const GROUPS: usize = PANEL_ROWS / GROUP_ROWS;
 
 /// One super-block of 16 rows, unpacked: what every format looks like to the multiply loop.
 #[repr(align(64))]

@@ -1,6 +1,6 @@
 //! Portable lanes: the definition that the other instruction sets must match bit for bit.
 
-use super::{DOUBLES, Isa, LANES, Simd};
+use super::simd::{DOUBLES, Isa, LANES, Simd};
 
 /// Runs on every CPU.
 #[derive(Clone, Copy, Debug)]
@@ -13,20 +13,27 @@ impl Scalar {
     }
 }
 
-/// Eight lanes of any kind from a function of the lane.
+/// Lanes of any kind from a function of the lane.
 #[inline(always)]
-fn lanes<T: Copy + Default>(f: impl Fn(usize) -> T) -> [T; LANES] {
-    let mut out = [T::default(); LANES];
+fn lanes<T: Copy + Default, const N: usize>(f: impl Fn(usize) -> T) -> [T; N] {
+    let mut out = [T::default(); N];
     for (i, o) in out.iter_mut().enumerate() {
         *o = f(i);
     }
     out
 }
 
-/// The same for f64.
-#[inline(always)]
-fn doubles(f: impl Fn(usize) -> f64) -> [f64; DOUBLES] {
-    [f(0), f(1), f(2), f(3)]
+/// Operations lane by lane: in the body an argument stands for its lane at hand.
+macro_rules! lane_by_lane {
+    ($(fn $name:ident($($arg:ident: $type:ident),+) -> $out:ident $body:block)+) => {$(
+        #[inline(always)]
+        fn $name(self, $($arg: Self::$type),+) -> Self::$out {
+            lanes(|i| {
+                $(let $arg = $arg[i];)+
+                $body
+            })
+        }
+    )+};
 }
 
 #[inline(always)]
@@ -53,6 +60,34 @@ impl Simd for Scalar {
     type D = [f64; 4];
     type I = [i32; 8];
 
+    lane_by_lane! {
+        fn add(a: F, b: F) -> F { a + b }
+        fn sub(a: F, b: F) -> F { a - b }
+        fn mul(a: F, b: F) -> F { a * b }
+        fn div(a: F, b: F) -> F { a / b }
+        fn fma(a: F, b: F, c: F) -> F { a.mul_add(b, c) }
+        fn fnma(a: F, b: F, c: F) -> F { (-a).mul_add(b, c) }
+        fn max(a: F, b: F) -> F { if a > b { a } else { b } }
+        fn min(a: F, b: F) -> F { if a < b { a } else { b } }
+        fn abs(a: F) -> F { a.abs() }
+        fn to_i32(a: F) -> I { a.round_ties_even() as i32 }
+        fn to_f32(a: I) -> F { a as f32 }
+        fn exp2_int(n: I) -> F { f32::from_bits(((n + 127) as u32) << 23) }
+        fn add_f64(a: D, b: D) -> D { a + b }
+        fn sub_f64(a: D, b: D) -> D { a - b }
+        fn mul_f64(a: D, b: D) -> D { a * b }
+        fn div_f64(a: D, b: D) -> D { a / b }
+        fn fma_f64(a: D, b: D, c: D) -> D { a.mul_add(b, c) }
+        fn fnma_f64(a: D, b: D, c: D) -> D { (-a).mul_add(b, c) }
+        fn max_f64(a: D, b: D) -> D { if a > b { a } else { b } }
+        fn min_f64(a: D, b: D) -> D { if a < b { a } else { b } }
+        fn exp2_f64(t: D) -> D { f64::from_bits(t.to_bits().wrapping_add(1023) << 52) }
+        fn add_i32(a: I, b: I) -> I { a.wrapping_add(b) }
+        fn sub_i32(a: I, b: I) -> I { a.wrapping_sub(b) }
+        fn mul_i32(a: I, b: I) -> I { a.wrapping_mul(b) }
+        fn pair_i16(low: I, high: I) -> I { (low & 0xffff) | (high << 16) }
+    }
+
     #[inline(always)]
     fn splat(self, x: f32) -> Self::F {
         [x; 8]
@@ -64,38 +99,6 @@ impl Simd for Scalar {
     #[inline(always)]
     fn store(self, dst: &mut [f32], x: Self::F) {
         dst[..LANES].copy_from_slice(&x);
-    }
-    #[inline(always)]
-    fn add(self, a: Self::F, b: Self::F) -> Self::F {
-        lanes(|i| a[i] + b[i])
-    }
-    #[inline(always)]
-    fn sub(self, a: Self::F, b: Self::F) -> Self::F {
-        lanes(|i| a[i] - b[i])
-    }
-    #[inline(always)]
-    fn mul(self, a: Self::F, b: Self::F) -> Self::F {
-        lanes(|i| a[i] * b[i])
-    }
-    #[inline(always)]
-    fn div(self, a: Self::F, b: Self::F) -> Self::F {
-        lanes(|i| a[i] / b[i])
-    }
-    #[inline(always)]
-    fn fma(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F {
-        lanes(|i| a[i].mul_add(b[i], c[i]))
-    }
-    #[inline(always)]
-    fn fnma(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F {
-        lanes(|i| (-a[i]).mul_add(b[i], c[i]))
-    }
-    #[inline(always)]
-    fn max(self, a: Self::F, b: Self::F) -> Self::F {
-        lanes(|i| if a[i] > b[i] { a[i] } else { b[i] })
-    }
-    #[inline(always)]
-    fn min(self, a: Self::F, b: Self::F) -> Self::F {
-        lanes(|i| if a[i] < b[i] { a[i] } else { b[i] })
     }
     #[inline(always)]
     fn swap_pairs(self, a: Self::F) -> Self::F {
@@ -110,22 +113,6 @@ impl Simd for Scalar {
         std::array::from_fn(|i| lanes(|j| a[j][i]))
     }
     #[inline(always)]
-    fn abs(self, a: Self::F) -> Self::F {
-        lanes(|i| a[i].abs())
-    }
-    #[inline(always)]
-    fn to_i32(self, a: Self::F) -> Self::I {
-        lanes(|i| a[i].round_ties_even() as i32)
-    }
-    #[inline(always)]
-    fn to_f32(self, a: Self::I) -> Self::F {
-        lanes(|i| a[i] as f32)
-    }
-    #[inline(always)]
-    fn exp2_int(self, n: Self::I) -> Self::F {
-        lanes(|i| f32::from_bits(((n[i] + 127) as u32) << 23))
-    }
-    #[inline(always)]
     fn equal_lanes(self, a: Self::F, b: Self::F) -> u32 {
         (0..LANES).map(|i| u32::from(a[i] == b[i]) << i).sum()
     }
@@ -136,47 +123,11 @@ impl Simd for Scalar {
     }
     #[inline(always)]
     fn to_f64(self, a: Self::F) -> [Self::D; 2] {
-        [doubles(|i| f64::from(a[i])), doubles(|i| f64::from(a[DOUBLES + i]))]
+        [lanes(|i| f64::from(a[i])), lanes(|i| f64::from(a[DOUBLES + i]))]
     }
     #[inline(always)]
     fn store_f64(self, dst: &mut [f64], x: Self::D) {
         dst[..DOUBLES].copy_from_slice(&x);
-    }
-    #[inline(always)]
-    fn add_f64(self, a: Self::D, b: Self::D) -> Self::D {
-        doubles(|i| a[i] + b[i])
-    }
-    #[inline(always)]
-    fn sub_f64(self, a: Self::D, b: Self::D) -> Self::D {
-        doubles(|i| a[i] - b[i])
-    }
-    #[inline(always)]
-    fn mul_f64(self, a: Self::D, b: Self::D) -> Self::D {
-        doubles(|i| a[i] * b[i])
-    }
-    #[inline(always)]
-    fn div_f64(self, a: Self::D, b: Self::D) -> Self::D {
-        doubles(|i| a[i] / b[i])
-    }
-    #[inline(always)]
-    fn fma_f64(self, a: Self::D, b: Self::D, c: Self::D) -> Self::D {
-        doubles(|i| a[i].mul_add(b[i], c[i]))
-    }
-    #[inline(always)]
-    fn fnma_f64(self, a: Self::D, b: Self::D, c: Self::D) -> Self::D {
-        doubles(|i| (-a[i]).mul_add(b[i], c[i]))
-    }
-    #[inline(always)]
-    fn max_f64(self, a: Self::D, b: Self::D) -> Self::D {
-        doubles(|i| if a[i] > b[i] { a[i] } else { b[i] })
-    }
-    #[inline(always)]
-    fn min_f64(self, a: Self::D, b: Self::D) -> Self::D {
-        doubles(|i| if a[i] < b[i] { a[i] } else { b[i] })
-    }
-    #[inline(always)]
-    fn exp2_f64(self, t: Self::D) -> Self::D {
-        doubles(|i| f64::from_bits(t[i].to_bits().wrapping_add(1023) << 52))
     }
 
     #[inline(always)]
@@ -201,23 +152,7 @@ impl Simd for Scalar {
     }
     #[inline(always)]
     fn pack_bytes(self, a: [Self::I; 4]) -> Self::I {
-        let mut out = [0; 32];
-        for (i, o) in out.iter_mut().enumerate() {
-            *o = a[i / LANES][i % LANES] as u8;
-        }
-        words(out)
-    }
-    #[inline(always)]
-    fn add_i32(self, a: Self::I, b: Self::I) -> Self::I {
-        lanes(|i| a[i].wrapping_add(b[i]))
-    }
-    #[inline(always)]
-    fn sub_i32(self, a: Self::I, b: Self::I) -> Self::I {
-        lanes(|i| a[i].wrapping_sub(b[i]))
-    }
-    #[inline(always)]
-    fn mul_i32(self, a: Self::I, b: Self::I) -> Self::I {
-        lanes(|i| a[i].wrapping_mul(b[i]))
+        words(lanes(|i| a[i / LANES][i % LANES] as u8))
     }
     #[inline(always)]
     fn dot_i16(self, a: Self::I, b: Self::I) -> Self::I {
@@ -239,11 +174,7 @@ impl Simd for Scalar {
     #[inline(always)]
     fn sub_bytes(self, a: Self::I, b: Self::I) -> Self::I {
         let (a, b) = (bytes(a), bytes(b));
-        let mut out = [0; 32];
-        for i in 0..32 {
-            out[i] = a[i].wrapping_sub(b[i]);
-        }
-        words(out)
+        words(lanes(|i| a[i].wrapping_sub(b[i])))
     }
     #[inline(always)]
     fn load_u8(self, src: &[u8; 8]) -> Self::I {
@@ -252,10 +183,6 @@ impl Simd for Scalar {
     #[inline(always)]
     fn load_i8(self, src: &[u8; 8]) -> Self::I {
         lanes(|i| i32::from(src[i].cast_signed()))
-    }
-    #[inline(always)]
-    fn pair_i16(self, low: Self::I, high: Self::I) -> Self::I {
-        lanes(|i| (low[i] & 0xffff) | (high[i] << 16))
     }
 }
 
@@ -303,10 +230,6 @@ impl Isa for Scalar {
     #[inline(always)]
     fn widen(self, acc: [i32; 8], scale: [i32; 8]) -> [i32; 8] {
         self.mul_i32(acc, scale)
-    }
-    #[inline(always)]
-    fn dot_i16_add(self, acc: [i32; 8], a: [i32; 8], b: [i32; 8]) -> [i32; 8] {
-        self.add_i32(acc, self.dot_i16(a, b))
     }
     #[inline(always)]
     fn prefetch(self, _bytes: &[u8]) {}

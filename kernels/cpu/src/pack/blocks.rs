@@ -3,16 +3,12 @@
 //! Each row's part of a super-block becomes words of 4 codes and a few scales; then those of eight
 //! rows are interleaved.
 
-use super::direct::Direct;
 use super::interleave::{self, SUBS_MAX};
-use crate::decode::{SLOTS, Tile};
+use crate::decode::unpack_scales;
 use crate::dtype::*;
 
-/// Words of 4 codes of a super-block that has a byte a code, the most there are.
-pub const WORDS: usize = SUPER_WEIGHTS / 4;
-
 /// Packs rows of whole file blocks to `dst`, a whole panel.
-pub fn pack_blocks<F: Direct>(rows: &[&[u8]], dst: &mut [u8]) {
+pub fn pack_blocks<F: Unpack>(rows: &[&[u8]], dst: &mut [u8]) {
     let mut group = Group::ZERO;
     let super_bytes = SUPER_WEIGHTS / F::FILE_WEIGHTS * F::FILE_BYTES;
     for (sb, halves) in dst.chunks_exact_mut(2 * F::BLOCK_BYTES).enumerate() {
@@ -51,28 +47,27 @@ impl Group {
 
     /// Unpacks row `r`'s part of a super-block, which is short, or empty, where the row ends.
     #[inline(always)]
-    fn take<F: Direct>(&mut self, src: &[u8], r: usize) {
+    fn take<F: Unpack>(&mut self, src: &[u8], r: usize) {
         let tile = &mut self.tile;
         if src.len() < SUPER_WEIGHTS / F::FILE_WEIGHTS * F::FILE_BYTES {
             *tile = Tile::ZERO;
             self.words[r] = [0; WORDS];
         }
         for (slot, block) in src.chunks_exact(F::FILE_BYTES).enumerate() {
-            F::scales(block, slot, tile);
-            if F::DIRECT {
+            unpack_scales::<F>(block, slot, tile);
+            if F::HAS_WORDS {
                 F::words(block, slot, &mut self.words[r]);
             } else {
                 F::codes(block, slot, tile);
             }
         }
-        let floats = if F::SUPER { 1 } else { F::N_SUB };
-        self.d[r][..floats].copy_from_slice(&tile.d[..floats]);
-        self.m[r][..floats].copy_from_slice(&tile.m[..floats]);
+        self.d[r][..F::FLOATS].copy_from_slice(&tile.d[..F::FLOATS]);
+        self.m[r][..F::FLOATS].copy_from_slice(&tile.m[..F::FLOATS]);
         if F::SUPER {
             self.scales[r][..F::N_SUB].copy_from_slice(&tile.scales[..F::N_SUB]);
             self.mins[r][..F::N_SUB].copy_from_slice(&tile.mins[..F::N_SUB]);
         }
-        match (F::DIRECT, F::NIBBLE) {
+        match (F::HAS_WORDS, F::NIBBLE) {
             (true, _) => {}
             (_, true) => nibble_words(&tile.codes, &mut self.words[r]),
             (_, false) => byte_words(&tile.codes, &mut self.words[r]),
@@ -81,10 +76,9 @@ impl Group {
 
     /// Writes the packed block.
     fn put<F: Format>(&self, packed: &mut [u8]) {
-        let floats = if F::SUPER { 1 } else { F::N_SUB };
-        put_floats(&self.d, floats, &mut packed[F::D..]);
+        put_floats(&self.d, F::FLOATS, &mut packed[F::D..]);
         if F::MIN {
-            put_floats(&self.m, floats, &mut packed[F::DMIN..]);
+            put_floats(&self.m, F::FLOATS, &mut packed[F::DMIN..]);
         }
         if F::SUPER {
             interleave::bytes(&self.scales, F::N_SUB, &mut packed[F::SCALES..]);

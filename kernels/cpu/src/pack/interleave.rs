@@ -54,17 +54,18 @@ fn bytes_by_loop(rows: &[[u8; SUBS_MAX]; GROUP_ROWS]) -> [[u8; GROUP_ROWS]; SUBS
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64 {
-    use super::{GROUP_ROWS, PLACE_BYTES, SUBS_MAX};
+    use crate::dtype::GROUP_ROWS;
+    use crate::pack::interleave::{PLACE_BYTES, SUBS_MAX};
     use core::arch::x86_64::*;
 
     #[inline(always)]
     pub fn words<const N: usize>(rows: &[[u32; N]; GROUP_ROWS], out: &mut [[u8; PLACE_BYTES]]) {
         for (quad, places) in out.as_chunks_mut::<4>().0.iter_mut().enumerate() {
             for half in 0..2 {
-                let from = |r: usize| vector(rows[4 * half + r].as_chunks::<4>().0[quad]);
+                let from = |r: usize| four_words(&rows[4 * half + r].as_chunks().0[quad]);
                 let columns = transpose([from(0), from(1), from(2), from(3)]);
                 for (place, column) in places.iter_mut().zip(columns) {
-                    place.as_chunks_mut::<16>().0[half] = array(column);
+                    store(&mut place.as_chunks_mut().0[half], column);
                 }
             }
         }
@@ -73,17 +74,18 @@ mod x86_64 {
     #[inline(always)]
     pub fn bytes(rows: &[[u8; SUBS_MAX]; GROUP_ROWS]) -> [[u8; GROUP_ROWS]; SUBS_MAX] {
         // What meets first ends up furthest apart: rows 0 and 4, then 2 and 6 between them, ...
-        let zip_rows = |i: usize, j: usize| zip(vector(rows[i]), vector(rows[j]));
+        let zip_rows = |i: usize, j: usize| zip(sixteen_bytes(&rows[i]), sixteen_bytes(&rows[j]));
         let (a, b) = (zip_rows(0, 4), zip_rows(2, 6));
         let (c, d) = (zip_rows(1, 5), zip_rows(3, 7));
         let mut out = [[0; GROUP_ROWS]; SUBS_MAX];
-        for (part, out) in out.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+        let places = out.as_flattened_mut().as_chunks_mut::<16>().0;
+        for (part, places) in places.as_chunks_mut::<2>().0.iter_mut().enumerate() {
             let (half, quarter) = (part / 2, part % 2);
             let even = zip(a[half], b[half])[quarter];
             let odd = zip(c[half], d[half])[quarter];
-            let [first, second] = zip(even, odd);
-            out.as_chunks_mut::<2>().0[0] = array(first);
-            out.as_chunks_mut::<2>().0[1] = array(second);
+            for (place, x) in places.iter_mut().zip(zip(even, odd)) {
+                store(place, x);
+            }
         }
         out
     }
@@ -111,30 +113,22 @@ mod x86_64 {
         }
     }
 
-    /// 16 bytes of integers.
-    ///
-    /// # Safety
-    /// - Every pattern of bits is a value, and there is no padding.
-    unsafe trait Bytes16: Copy {}
-    // SAFETY: integers.
-    unsafe impl Bytes16 for [u8; 16] {}
-    // SAFETY: integers.
-    unsafe impl Bytes16 for [u32; 4] {}
-    // SAFETY: integers.
-    unsafe impl Bytes16 for [[u8; 8]; 2] {}
-
     #[inline(always)]
-    fn vector<T: Bytes16>(value: T) -> __m128i {
-        const { assert!(size_of::<T>() == size_of::<__m128i>()) };
-        // SAFETY: the sizes agree, and every bit pattern is a value of both.
-        unsafe { core::mem::transmute_copy(&value) }
+    fn four_words(from: &[u32; 4]) -> __m128i {
+        // SAFETY: SSE2 is part of x86-64; `from` is 16 bytes that may be read.
+        unsafe { _mm_loadu_si128(from.as_ptr().cast()) }
     }
 
     #[inline(always)]
-    fn array<T: Bytes16>(value: __m128i) -> T {
-        const { assert!(size_of::<T>() == size_of::<__m128i>()) };
-        // SAFETY: as above.
-        unsafe { core::mem::transmute_copy(&value) }
+    fn sixteen_bytes(from: &[u8; 16]) -> __m128i {
+        // SAFETY: SSE2 is part of x86-64; `from` is 16 bytes that may be read.
+        unsafe { _mm_loadu_si128(from.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    fn store(to: &mut [u8; 16], x: __m128i) {
+        // SAFETY: SSE2 is part of x86-64; `to` is 16 bytes that may be written.
+        unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), x) }
     }
 }
 

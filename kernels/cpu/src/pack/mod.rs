@@ -1,11 +1,27 @@
 //! Rewrites rows of a file's matrix into panels of 16 rows, the layout that the GEMM reads.
 //!
-//! A panel is one work item. Of a quantized type it holds, for each 256 weights of the columns
-//! (the last ones padded), a packed block of rows 0 to 7, then one of rows 8 to 15; the block is
-//! described at [`Format`]. Of a float type it holds f32 `[cols][16]`. All is little-endian.
+//! A panel is one work item. Of a float type it holds f32 `[cols][16]`. Of a quantized type it
+//! holds, for each 256 weights of the columns (the last ones padded), a packed block of rows 0 to
+//! 7, then one of rows 8 to 15. All is little-endian.
+//!
+//! A packed block has the parts below in this order; one that the type lacks is empty. With `r` the
+//! row in the group, `s` the sub-block and `k` the weight in the super-block:
+//!
+//! | part | types with a super-scale per 256 | types with a scale per 32 |
+//! |---|---|---|
+//! | scales | f32 `[r]` | f32 `[s][r]` |
+//! | mins, if there are any | f32 `[r]` | f32 `[s][r]` |
+//! | integer scales | one byte `[s][r]`, unsigned if there are mins, else signed | none |
+//! | integer mins, if there are any | u8 `[s][r]` | none |
+//! | codes | see below | see below |
+//!
+//! A weight is `d * scale * code - dmin * min` with a super-scale, else `d * code + dmin`: the
+//! file's sign in both cases. Codes take one byte, at `(k / 4) * 32 + r * 4 + k % 4`, or, if the
+//! type has no more than 16 of them, half of the byte at
+//! `(k / 64) * 256 + (k % 32 / 4) * 32 + r * 4 + k % 4`: the low half when `k % 64 < 32`, otherwise
+//! the high half. Either way a 32-byte load meets 4 consecutive weights of each row.
 
 mod blocks;
-mod direct;
 mod interleave;
 
 use crate::decode::decode_row;
@@ -19,27 +35,7 @@ pub const fn panel_bytes(dtype: Dtype, cols: usize) -> usize {
         return cols.saturating_mul(COLUMN_BYTES);
     }
     let groups = PANEL_ROWS / GROUP_ROWS;
-    cols.div_ceil(SUPER_WEIGHTS).saturating_mul(groups * packed_block_bytes(dtype))
-}
-
-/// Bytes of a packed block of [`GROUP_ROWS`] rows by [`SUPER_WEIGHTS`] weights
-/// ([`Format::BLOCK_BYTES`]); 0 for the float types, which have no blocks.
-pub const fn packed_block_bytes(dtype: Dtype) -> usize {
-    match dtype {
-        Dtype::F32 | Dtype::F16 | Dtype::BF16 => 0,
-        Dtype::Q4_0 => Q4_0::BLOCK_BYTES,
-        Dtype::Q4_1 => Q4_1::BLOCK_BYTES,
-        Dtype::Q5_0 => Q5_0::BLOCK_BYTES,
-        Dtype::Q5_1 => Q5_1::BLOCK_BYTES,
-        Dtype::Q8_0 => Q8_0::BLOCK_BYTES,
-        Dtype::Q2_K => Q2_K::BLOCK_BYTES,
-        Dtype::Q3_K => Q3_K::BLOCK_BYTES,
-        Dtype::Q4_K => Q4_K::BLOCK_BYTES,
-        Dtype::Q5_K => Q5_K::BLOCK_BYTES,
-        Dtype::Q6_K => Q6_K::BLOCK_BYTES,
-        Dtype::IQ4_NL => IQ4_NL::BLOCK_BYTES,
-        Dtype::IQ4_XS => IQ4_XS::BLOCK_BYTES,
-    }
+    cols.div_ceil(SUPER_WEIGHTS).saturating_mul(groups * dtype.packed_block_bytes())
 }
 
 /// Packs 1 to [`PANEL_ROWS`] rows of `cols` weights into `dst`, every byte of which is written.
@@ -57,18 +53,20 @@ pub fn pack_panel(dtype: Dtype, rows: &[&[u8]], cols: usize, dst: &mut [u8]) {
     assert_eq!(dst.len(), panel_bytes(dtype, cols), "{dtype}: a panel of {cols} columns");
     match dtype {
         Dtype::F32 | Dtype::F16 | Dtype::BF16 => pack_floats(dtype, rows, dst),
-        Dtype::Q4_0 => pack_blocks::<Q4_0>(rows, dst),
-        Dtype::Q4_1 => pack_blocks::<Q4_1>(rows, dst),
-        Dtype::Q5_0 => pack_blocks::<Q5_0>(rows, dst),
-        Dtype::Q5_1 => pack_blocks::<Q5_1>(rows, dst),
-        Dtype::Q8_0 => pack_blocks::<Q8_0>(rows, dst),
-        Dtype::Q2_K => pack_blocks::<Q2_K>(rows, dst),
-        Dtype::Q3_K => pack_blocks::<Q3_K>(rows, dst),
-        Dtype::Q4_K => pack_blocks::<Q4_K>(rows, dst),
-        Dtype::Q5_K => pack_blocks::<Q5_K>(rows, dst),
-        Dtype::Q6_K => pack_blocks::<Q6_K>(rows, dst),
-        Dtype::IQ4_NL => pack_blocks::<IQ4_NL>(rows, dst),
-        Dtype::IQ4_XS => pack_blocks::<IQ4_XS>(rows, dst),
+        _ => dtype.visit(PackBlocks { rows, dst }).unwrap_or_default(),
+    }
+}
+
+struct PackBlocks<'a> {
+    rows: &'a [&'a [u8]],
+    dst: &'a mut [u8],
+}
+
+impl Visitor for PackBlocks<'_> {
+    type Output = ();
+
+    fn visit<F: Unpack>(self) {
+        pack_blocks::<F>(self.rows, self.dst);
     }
 }
 

@@ -51,6 +51,11 @@ impl Shape {
         self.dtype.block_weights()
     }
 
+    /// Offsets of the f16 scale and, if there is one, the f16 min.
+    pub fn halves(&self) -> impl Iterator<Item = usize> {
+        [self.d].into_iter().chain(self.m)
+    }
+
     /// A block all of whose codes, and all of whose integer scales, have the same byte.
     pub fn filled(&self, code: u8, scale: u8, d: u16, m: u16) -> Vec<u8> {
         let mut block = vec![0; self.dtype.block_bytes()];
@@ -83,9 +88,8 @@ impl Shape {
     }
 
     fn set_halves(&self, block: &mut [u8], d: u16, m: u16) {
-        block[self.d..][..2].copy_from_slice(&d.to_le_bytes());
-        if let Some(at) = self.m {
-            block[at..][..2].copy_from_slice(&m.to_le_bytes());
+        for (at, bits) in self.halves().zip([d, m]) {
+            block[at..][..2].copy_from_slice(&bits.to_le_bytes());
         }
     }
 

@@ -34,6 +34,15 @@ pub const TRAPS: [f32; 16] = [
     0.333_333_34,
 ];
 
+/// For `tools/emulate`, which reads the line that this prints.
+#[test]
+fn isa_names_of_the_kernels_run() {
+    let names: Vec<_> = Kernels::all().map(Kernels::name).collect();
+    // On a line of its own, whatever the harness has begun to print.
+    println!("\nkernels run: {}", names.join(" "));
+    assert_eq!(names[0], "scalar");
+}
+
 #[test]
 fn isa_operations_on_vectors() {
     let mut random = Random(10);

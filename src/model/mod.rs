@@ -1,0 +1,10 @@
+//! Metadata to a configuration that cannot be wrong, and tensor names to checked handles.
+
+mod config;
+mod error;
+mod network;
+
+pub use config::{Architecture, Config, RopeConfig};
+pub use dllm_cpu::ops::RopeStyle;
+pub use error::Error;
+pub use network::{Layer, Linear, Matrix, Network, Vector};

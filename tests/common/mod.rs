@@ -1,4 +1,0 @@
-//! What several tests need.
-
-pub mod gguf_writer;
-pub mod tiny;
