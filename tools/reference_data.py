@@ -12,12 +12,6 @@ import sys
 MODELS = ["llada-tiny-sharp-Q4_K_M", "llada-tiny-sharp-Q8_0", "dream-tiny-sharp-Q4_K_M"]
 
 
-def copy(source: pathlib.Path, target: pathlib.Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(source, target)
-    print(f"{target} ({target.stat().st_size} bytes)")
-
-
 def main() -> None:
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -27,7 +21,10 @@ def main() -> None:
         files = [f"models/{name}.gguf", f"transcripts/{name}.transcripts.json"]
         files += [f"logits/{name}.logits.{end}" for end in ("json", "f32")]
         for file in files:
-            copy(reference / file, data / file)
+            target = data / file
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(reference / file, target)
+            print(f"{target} ({target.stat().st_size} bytes)")
 
 
 if __name__ == "__main__":

@@ -38,20 +38,16 @@ RULES = {
     + r"|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]"
     + SPACES,
 }
-FILES = {"gpt-2": "gpt2", "bailingmoe": "gpt2", "llama-bpe": "gpt2", "qwen2": "qwen2"}
+FILES = {"gpt2": ["gpt-2", "llama-bpe", "bailingmoe"], "qwen2": ["qwen2"]}
 CONTROL, USER_DEFINED = 3, 4
 
 
 # ------------------------------------------------------------------ a tokenizer to compare with
 
 
-def alphabet():
-    same = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    other = [b for b in range(256) if b not in same]
-    return {**{b: chr(b) for b in same}, **{b: chr(256 + i) for i, b in enumerate(other)}}
-
-
-SPELL = alphabet()
+SAME = [*range(33, 127), *range(161, 173), *range(174, 256)]
+OTHER = [b for b in range(256) if b not in SAME]
+SPELL = {b: chr(b) for b in SAME} | {b: chr(256 + i) for i, b in enumerate(OTHER)}
 
 
 def spell(text):
@@ -194,14 +190,11 @@ def render(template, turns, bos, eos):
 
 def chat_cases(tokenizer, name, make, template, bos):
     for turns in CONVERSATIONS:
-        parts, ids, text = make(turns), [], ""
-        for part in parts:
-            if isinstance(part, list):
-                ids += [tokenizer.id_of[part[0]]]
-                text += part[0]
-            else:
-                ids += tokenizer.encode(part, False)
-                text += part
+        ids, text = [], ""
+        for part in make(turns):
+            control = isinstance(part, list)
+            text += part[0] if control else part
+            ids += [tokenizer.id_of[part[0]]] if control else tokenizer.encode(part, False)
         assert text == render(template, turns, bos, ""), (name, turns)
         case = {"architecture": name, "template": template, "messages": turns}
         yield {**case, "text": text, "ids": ids}
@@ -311,8 +304,7 @@ def main():
         *chat_cases(tokenizers["bailingmoe"], "llada", llada, LLADA, "<|startoftext|>"),
         *chat_cases(tokenizers["qwen2"], "dream", dream, CHATML, ""),
     ]
-    for file in ("gpt2", "qwen2"):
-        pres = [pre for pre in RULES if FILES[pre] == file]
+    for file, pres in FILES.items():
         texts = [c["text"] for pre in pres for c in cases[pre]]
         texts += [c["text"] for c in chats if (c["architecture"] == "dream") == (file == "qwen2")]
         texts += [c for turns in CONVERSATIONS for _, c in turns]

@@ -119,13 +119,11 @@ def main():
     total, families = [0, 0, 0], {}
     for name in args.families:
         began = time.time()
-        its_right, its_count, passes = score(
-            model, coder, name, args.items, args.canvas, args.show
-        )
-        print(f"{name:12} {its_right:3} of {its_count:3} {100 * its_right / its_count:5.1f} %"
-              f"  {passes / its_count:4.1f} passes  {time.time() - began:4.1f} s", flush=True)
-        families[name] = counts(its_right, its_count, passes)
-        total = [a + b for a, b in zip(total, (its_right, its_count, passes))]
+        its = right, count, passes = score(model, coder, name, args.items, args.canvas, args.show)
+        print(f"{name:12} {right:3} of {count:3} {100 * right / count:5.1f} %"
+              f"  {passes / count:4.1f} passes  {time.time() - began:4.1f} s", flush=True)
+        families[name] = counts(*its)
+        total = [a + b for a, b in zip(total, its)]
     print(f"{'all':12} {total[0]} of {total[1]} {100 * total[0] / total[1]:.1f} %")
     if args.json:
         result = counts(*total) | {"step": step, "canvas": args.canvas, "per_family": families}

@@ -87,10 +87,8 @@ def add_tensors(writer, model, quantized):
             blocks = kind.of(weight)
             expected[name] = blocks.values().view_as(weight).numpy()
             data = blocks.packed().view(weight.shape[0], -1).numpy()
-            ggml = "Q4_K" if kind is Q4K else "Q6_K"
-            writer.add_tensor(
-                f"{name}.weight", data, raw_dtype=gguf.GGMLQuantizationType[ggml]
-            )
+            ggml = gguf.GGMLQuantizationType["Q4_K" if kind is Q4K else "Q6_K"]
+            writer.add_tensor(f"{name}.weight", data, raw_dtype=ggml)
         else:
             expected[name] = weight.numpy()
             writer.add_tensor(f"{name}.weight", expected[name])

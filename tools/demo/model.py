@@ -6,7 +6,7 @@ biases, an output of its own. Rows hold several conversations one after the othe
 them apart. Positions are relative, so a conversation may stand anywhere in a row.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -26,9 +26,6 @@ class Config:
     theta: float = 500.0
     norm_eps: float = 1e-5
     row_tokens: int = 256
-
-    def to_dict(self):
-        return asdict(self)
 
 
 # Matrices of a block, with the names that GGUF gives them.

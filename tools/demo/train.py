@@ -14,6 +14,7 @@ import argparse
 import os
 import tempfile
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -95,7 +96,7 @@ def save(path, state):
 
 def state_of(model, average, optimizers, step):
     return {
-        "config": model.config.to_dict(),
+        "config": asdict(model.config),
         "model": model.state_dict(),
         "average": average,
         "optimizers": [o.state_dict() for o in optimizers],

@@ -50,10 +50,6 @@ def options():
     return chosen
 
 
-def output_folder():
-    return pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "emulate"
-
-
 def install(folder):
     """The emulator in a virtual environment, and the small library that its wheel may miss."""
     python, names = folder / "venv/bin/python", folder / "libc_names.so"
@@ -115,18 +111,18 @@ def emulate(cpu, python, names, binary, chosen):
 
 
 def main():
-    chosen, folder = options(), output_folder()
+    chosen = options()
+    folder = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "emulate"
     folder.mkdir(parents=True, exist_ok=True)
     python, names = install(folder)
     binary = build(folder, chosen)
     with ThreadPoolExecutor(chosen.jobs) as pool:
         runs = [pool.submit(emulate, c, python, names, binary, chosen) for c in chosen.cpus]
-        passed = True
-        for run in runs:
-            ok, report = run.result()
-            passed = passed and ok
+        failed = False
+        for ok, report in (run.result() for run in runs):
+            failed |= not ok
             print(report, flush=True)
-    sys.exit(0 if passed else 1)
+    sys.exit(failed)
 
 
 if __name__ == "__main__":

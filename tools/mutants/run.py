@@ -17,34 +17,33 @@ import sys
 import time
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from queue import Queue
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-PACKAGE = "dllm-cpu"
 # What a build of the package reads.
 COPIED = ["Cargo.toml", "Cargo.lock", "src", "arena", "kernels", "benches", "tests", "tools"]
 # A broken loop bound may never end; the tests themselves take seconds.
 TIMEOUT_S = 300
-KEYS = {"name", "file", "find", "replace", "times", "tests", "package"}
 
 
 class TableError(Exception):
     """Something to be mended in mutants.toml."""
 
 
+@dataclass(frozen=True)
 class Mutant:
     """One row of the table."""
 
-    def __init__(self, row):
-        missing, unknown = {"name", "file", "find", "replace"} - row.keys(), row.keys() - KEYS
-        if missing or unknown:
-            raise TableError(f"{row.get('name', row)}: missing {missing}, unknown {unknown}")
-        self.name, self.file = row["name"], row["file"]
-        self.find, self.replace = row["find"], row["replace"]
-        self.times, self.package = row.get("times", 1), row.get("package", PACKAGE)
-        # Test files to run; all tests of the package where none are named.
-        self.tests = row.get("tests", [])
+    name: str
+    file: str
+    find: str
+    replace: str
+    times: int = 1
+    package: str = "dllm-cpu"
+    # Test files to run; all tests of the package where none are named.
+    tests: tuple = ()
 
     def apply(self, text):
         if self.find == self.replace:
@@ -78,13 +77,9 @@ class Tree:
                 shutil.copy(source, copy)
 
     def cargo(self, package, tests, *more, timeout=None):
-        command = ["cargo", "test", "--quiet", "--package", package]
-        for test in tests:
-            command += ["--test", test]
-        if not tests:
-            command += ["--lib", "--tests"]
+        which = [word for test in tests for word in ("--test", test)] or ["--lib", "--tests"]
         return subprocess.run(
-            command + list(more),
+            ["cargo", "test", "--quiet", "--package", package, *which, *more],
             cwd=self.folder,
             env=self.environment,
             stdin=subprocess.DEVNULL,
@@ -128,8 +123,12 @@ def judge(tree, mutant):
 
 
 def table(only):
-    with open(HERE / "mutants.toml", "rb") as file:
-        mutants = [Mutant(row) for row in tomllib.load(file)["mutant"]]
+    mutants = []
+    for row in tomllib.loads((HERE / "mutants.toml").read_text())["mutant"]:
+        try:
+            mutants.append(Mutant(**row))
+        except TypeError as fault:
+            raise TableError(f"{row.get('name', row)}: {fault}") from fault
     names = [mutant.name for mutant in mutants]
     if len(set(names)) != len(names):
         raise TableError("two mutants of one name")
@@ -160,8 +159,7 @@ def judge_all(trees, mutants):
             free.put(tree)
 
     with ThreadPoolExecutor(len(trees)) as pool:
-        for mutant, outcome in zip(mutants, pool.map(judge_one, mutants)):
-            verdict, detail, seconds = outcome
+        for mutant, (verdict, detail, seconds) in zip(mutants, pool.map(judge_one, mutants)):
             print(f"{verdict:9} {seconds:5.0f} s  {mutant.name:56} {detail}", flush=True)
             verdicts.append(verdict)
     return verdicts

@@ -4,7 +4,7 @@
 use crate::passes::{Setup, model_command};
 use dllm_bench::figures::median;
 use dllm_bench::record::write_json;
-use dllm_bench::{Error, load};
+use dllm_bench::{Error, canvas, load};
 use dllm_rt::denoise::{Cache, RequestParameters, TokenFacts};
 use dllm_rt::{Engine, GenerationParameters, Limits, Options, Sequence};
 use serde::Serialize;
@@ -45,7 +45,6 @@ struct Outcome {
     shared_over_block: f64,
 }
 
-/// Runs the command.
 pub fn run(command: &Batch) -> Result<(), Error> {
     let Batch { model, rows, sequences, threads, reps, json } = command;
     if *rows <= BLOCK as usize || *reps == 0 {
@@ -141,8 +140,6 @@ fn sequence(engine: &mut Engine, seed: u32) -> Result<Sequence, Error> {
         end_of_text: vec![],
         end_of_turn: vec![],
     };
-    let prompt_len = engine.limits().rows as u32 - BLOCK;
-    let token = |i: u32| (i + seed).wrapping_mul(2_654_435_761) % (vocab - 1);
-    let prompt: Vec<u32> = (0..prompt_len).map(token).collect();
+    let prompt = canvas(engine.limits().rows - BLOCK as usize, vocab - 1, seed);
     Ok(engine.sequence(&prompt, &parameters, &facts)?)
 }

@@ -72,7 +72,11 @@ pub fn run(Collect { program, folder }: &Collect) -> Result<(), Error> {
             times: Default::default(),
         });
     }
-    let short = short_families(&scored[0]);
+    let is_short = |counts: &Counts| {
+        counts.tokens_per_forward_pass * counts.score.forward_passes_per_answer < SHORT_TOKENS
+    };
+    let short = scored[0].per_family.iter().filter(|(_, counts)| is_short(counts));
+    let short: Vec<&String> = short.map(|(name, _)| name).collect();
     if short.is_empty() {
         return Err(Error::Figures("no family has short answers".into()));
     }
@@ -115,18 +119,9 @@ fn others(own: &Printed, other: &Printed) -> Result<u64, Error> {
     Ok(count as u64)
 }
 
-/// Families whose answers are short.
-fn short_families(plain: &Printed) -> Vec<String> {
-    let is_short = |counts: &Counts| {
-        counts.tokens_per_forward_pass * counts.score.forward_passes_per_answer < SHORT_TOKENS
-    };
-    let short = plain.per_family.iter().filter(|(_, counts)| is_short(counts));
-    short.map(|(name, _)| name.clone()).collect()
-}
-
-fn add(times: &mut Times, printed: &Printed, short: &[String]) {
+fn add(times: &mut Times, printed: &Printed, short: &[&String]) {
     times.tokens_per_s.push(printed.all.tokens_per_s);
-    let counts = || short.iter().filter_map(|name| printed.per_family.get(name));
+    let counts = || short.iter().filter_map(|name| printed.per_family.get(*name));
     let seconds: f64 = counts().map(|counts| counts.generate_s).sum();
     let items: u64 = counts().map(|counts| counts.score.items).sum();
     times.short_ms.push(1e3 * seconds / items as f64);

@@ -15,7 +15,7 @@ use dllm_cpu::ops::Quantize256;
 use dllm_cpu::pack::{pack_panel, panel_bytes};
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// A count may differ by this share before `check` fails: code before and after the loops moves by
@@ -31,6 +31,7 @@ const ROWS: usize = PANEL_ROWS;
 const COLS: usize = 4096;
 /// Tokens of a short chat's canvas.
 const TOKENS: usize = 148;
+const COUNTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/counts.json");
 /// The instruction set, the latest that valgrind knows.
 const ISA: &str = "avx2";
 
@@ -56,17 +57,29 @@ struct Count {
 }
 
 impl Count {
+    fn new(dtype: &str, instructions: u64) -> Count {
+        let macs = (ROWS * COLS * TOKENS) as f64;
+        Count {
+            dtype: dtype.into(),
+            isa: ISA.into(),
+            rows: ROWS,
+            cols: COLS,
+            tokens: TOKENS,
+            instructions,
+            macs_per_instruction: (macs / instructions as f64 * 100.0).round() / 100.0,
+        }
+    }
+
     /// What was counted.
     fn key(&self) -> (&str, &str, [usize; 3]) {
         (&self.dtype, &self.isa, [self.rows, self.cols, self.tokens])
     }
 }
 
-/// Runs the command.
 pub fn run(command: &Instructions) -> Result<(), Error> {
     match &command.task.iter().map(String::as_str).collect::<Vec<&str>>()[..] {
         ["check"] => check(&count_all()?),
-        ["record"] => write_json(&counts_path(), &count_all()?),
+        ["record"] => write_json(Path::new(COUNTS), &count_all()?),
         ["item", dtype, count] => run_items(dtype, count.parse().unwrap_or(0)),
         _ => Err(Error::Argument("write check, record or item TYPE COUNT".into())),
     }
@@ -80,19 +93,11 @@ fn count_all() -> Result<Vec<Count>, Error> {
 fn count(dtype: &str) -> Result<Count, Error> {
     let (few, many) = (1, 5);
     let instructions = (callgrind(dtype, many)? - callgrind(dtype, few)?) / (many - few);
-    let macs = ROWS * COLS * TOKENS;
-    let count = Count {
-        dtype: dtype.into(),
-        isa: ISA.into(),
-        rows: ROWS,
-        cols: COLS,
-        tokens: TOKENS,
-        instructions,
-        macs_per_instruction: (macs as f64 / instructions as f64 * 100.0).round() / 100.0,
-    };
+    let count = Count::new(dtype, instructions);
     println!(
-        "{dtype} {} rows x {} x {} tokens, {}: {instructions} instructions, {} multiply-adds each",
-        count.rows, count.cols, count.tokens, count.isa, count.macs_per_instruction
+        "{dtype} {ROWS} rows x {COLS} x {TOKENS} tokens, {ISA}: {instructions} instructions, {} \
+         multiply-adds each",
+        count.macs_per_instruction
     );
     Ok(count)
 }
@@ -116,12 +121,8 @@ fn collected(report: &str) -> Option<u64> {
     line.1.split_whitespace().next()?.parse().ok()
 }
 
-fn counts_path() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("counts.json")
-}
-
 fn check(counts: &[Count]) -> Result<(), Error> {
-    let recorded: Vec<Count> = read_json(&counts_path())?;
+    let recorded: Vec<Count> = read_json(Path::new(COUNTS))?;
     for count in counts {
         let is_same = |before: &&Count| before.key() == count.key();
         let Some(before) = recorded.iter().find(is_same) else {
@@ -144,10 +145,9 @@ fn check(counts: &[Count]) -> Result<(), Error> {
 
 /// Multiplies one panel `count` times.
 fn run_items(name: &str, count: usize) -> Result<(), Error> {
-    let dtype = Dtype::ALL.into_iter().find(|dtype| dtype.name() == name);
-    let dtype = dtype.filter(|_| TYPES.contains(&name));
-    let dtype = dtype
-        .ok_or_else(|| Error::Argument(format!("`{name}` is not one of {}", TYPES.join(", "))))?;
+    let dtype = Dtype::ALL.into_iter().find(|d| d.name() == name && TYPES.contains(&name));
+    let unknown = || Error::Argument(format!("`{name}` is not one of {}", TYPES.join(", ")));
+    let dtype = dtype.ok_or_else(unknown)?;
     let kernels =
         Kernels::by_name(ISA).ok_or_else(|| Error::Figures(format!("this CPU has no {ISA}")))?;
     let blocks = COLS / SUPER_WEIGHTS;
@@ -182,11 +182,8 @@ fn panel(dtype: Dtype) -> Vec<u8> {
     let mut row: Vec<u8> = (0..COLS / SUPER_WEIGHTS * block_bytes).map(|i| i as u8).collect();
     for block in row.chunks_exact_mut(block_bytes) {
         // f16 scales of 2^-8: Q6_K has its own at the end, Q4_K begins with two.
-        let at = if dtype == Dtype::Q6_K { block_bytes - 2 } else { 0 };
-        block[at..at + 2].copy_from_slice(&0x1c00_u16.to_le_bytes());
-        if dtype != Dtype::Q6_K {
-            block[2..4].copy_from_slice(&0x1c00_u16.to_le_bytes());
-        }
+        let scales = if dtype == Dtype::Q6_K { block_bytes - 2..block_bytes } else { 0..4 };
+        block[scales].as_chunks_mut::<2>().0.fill(0x1c00_u16.to_le_bytes());
     }
     let mut packed = vec![0; panel_bytes(dtype, COLS)];
     pack_panel(dtype, &[row.as_slice(); ROWS], COLS, &mut packed);
@@ -206,16 +203,8 @@ mod tests {
 
     #[test]
     fn a_count_that_changed_is_refused() {
-        let count = |instructions| Count {
-            dtype: "Q4_K".into(),
-            isa: ISA.into(),
-            rows: ROWS,
-            cols: COLS,
-            tokens: TOKENS,
-            instructions,
-            macs_per_instruction: 0.0,
-        };
-        let recorded: Vec<Count> = read_json(&counts_path()).unwrap();
+        let count = |instructions| Count::new("Q4_K", instructions);
+        let recorded: Vec<Count> = read_json(Path::new(COUNTS)).unwrap();
         let q4k = recorded.iter().find(|c| c.dtype == "Q4_K").unwrap().instructions;
         assert!(check(&[count(q4k)]).is_ok());
         assert!(check(&[count(q4k + q4k / 50)]).is_err());

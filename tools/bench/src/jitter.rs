@@ -45,7 +45,6 @@ struct Outcome {
     ratio: f64,
 }
 
-/// Runs the command.
 pub fn run(command: &Jitter) -> Result<(), Error> {
     let Jitter { model, rows, output_rows, threads, passes: count, json } = command;
     if *threads == 0 || *count == 0 {

@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "speaks to a developer")]
+#![allow(missing_docs, reason = "a program's inside")]
 
 pub mod error;
 pub mod figures;
@@ -18,7 +19,7 @@ use dllm_rt::{Engine, Limits, Options, gguf};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// What a shell sees after wrong usage.
+/// The exit status after wrong usage.
 const USAGE: u8 = 2;
 
 /// The `main` of the program called `name`: reads its arguments and does `run` with them.
@@ -45,10 +46,12 @@ pub fn main<T: TopLevelCommand>(name: &str, run: impl FnOnce(T) -> Result<(), Er
     }
 }
 
-/// The model in the file at `path`, loaded.
-///
-/// # Errors
-/// A file that cannot be loaded.
+/// A canvas of tokens that look random, the same on every run; another seed gives others.
+pub fn canvas(tokens: usize, vocab: u32, seed: u32) -> Vec<u32> {
+    let token = |i: u32| (i + seed).wrapping_mul(2_654_435_761) % vocab.max(1);
+    (0..tokens as u32).map(token).collect()
+}
+
 pub fn load(path: &Path, limits: Limits, options: &Options) -> Result<Engine, Error> {
     let file = gguf::open(path).map_err(dllm_rt::Error::from)?;
     Ok(Engine::load(&file, limits, options, &mut |_, _| ())?)

@@ -108,7 +108,6 @@ impl Series {
     }
 }
 
-/// Runs the command.
 pub fn run(command: &Load) -> Result<(), Error> {
     let Load { model, rows, threads, json, reps, .. } = command;
     if *threads == 0 || *reps == 0 {
@@ -193,10 +192,9 @@ fn measure(command: &Load, huge_pages: bool, file_bytes: u64) -> Result<Memory, 
     let _ = fs::write("/proc/self/clear_refs", "5");
     let (mut engine, _) = load(command, huge_pages)?;
     let peak_bytes = status_bytes("VmHWM:");
-    let tokens = command.step_tokens.min(command.rows) as u32;
+    let tokens = command.step_tokens.min(command.rows);
     if tokens > 0 {
-        let ids: Vec<u32> = (0..tokens).map(|id| id % engine.config().vocab as u32).collect();
-        engine.logits(&ids, &[0])?;
+        engine.logits(&dllm_bench::canvas(tokens, engine.config().vocab as u32, 0), &[0])?;
     }
     let resident_bytes = status_bytes("VmRSS:");
     let report = engine.load_report();

@@ -1,7 +1,7 @@
 //! What is timed: forward passes of an engine, and loops over registers on as many threads.
 
 use dllm_bench::record::Machine;
-use dllm_bench::{Error, load};
+use dllm_bench::{Error, canvas, load};
 use dllm_cpu::Kernels;
 use dllm_cpu::dtype::Dtype;
 use dllm_cpu::peak::peak;
@@ -78,8 +78,7 @@ impl Passes {
         let engine = load(path, limits, &Options { pin_caller: true, ..Options::default() })?;
         let unknown = || Error::Argument(format!("no kernels are called {}", engine.isa()));
         let kernels = Kernels::by_name(engine.isa()).ok_or_else(unknown)?;
-        let vocab = engine.config().vocab as u32;
-        let ids = (0..rows as u32).map(|i| i.wrapping_mul(2_654_435_761) % vocab).collect();
+        let ids = canvas(rows, engine.config().vocab as u32, 0);
         Ok(Passes { engine, kernels, ids, output_rows: (0..output_rows as u32).collect() })
     }
 

@@ -6,25 +6,22 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
 
-/// Instruction sets that some program here has code for.
+/// The instruction sets that matter here, as the kernel names them.
 const FLAGS: &str = "avx2 fma f16c avx_vnni avx512f avx512bw avx512vl avx512vbmi avx512_vnni \
                      avx512_bf16 amx_int8";
 
 /// A machine, as far as times depend on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
-    /// The CPU's name.
     pub cpu: String,
     /// Logical CPUs that the run could use.
     pub cpus: usize,
-    /// The instruction sets that matter here, as the kernel names them.
     pub flags: Vec<String>,
     /// Processes that wanted a CPU when the run began, averaged over a minute.
     pub load: f64,
 }
 
 impl Machine {
-    /// This one now.
     pub fn this() -> Machine {
         let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let field = |name: &str| {
@@ -48,19 +45,11 @@ impl Machine {
     }
 }
 
-/// Writes `record` to the file at `path`.
-///
-/// # Errors
-/// A file that cannot be written.
 pub fn write_json(path: &Path, record: &impl Serialize) -> Result<(), Error> {
     let text = serde_json::to_string_pretty(record).map_err(|error| wrong(path, &error))?;
     fs::write(path, text + "\n").map_err(Error::io(path))
 }
 
-/// The record in the file at `path`.
-///
-/// # Errors
-/// A file that is missing or holds another record.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
     let text = fs::read_to_string(path).map_err(Error::io(path))?;
     serde_json::from_str(&text).map_err(|error| wrong(path, &error))

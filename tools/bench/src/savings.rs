@@ -15,12 +15,10 @@ pub const THREADS: [usize; 2] = [1, 2];
 /// Families count as short whose answers take fewer tokens, in the mean.
 pub const SHORT_TOKENS: f64 = 30.0;
 
-/// Settings by the flags that ask for them.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub struct Case {
     /// `plain`, or a threshold or factor with its value, or a preset's name.
     pub pace: String,
-    /// The cache's name.
     pub cache: String,
     /// Passes from one whole pass to the next; `None`: a block's first alone.
     pub refresh: Option<u32>,
@@ -31,7 +29,6 @@ impl Case {
         Case { pace: pace.into(), cache: cache.into(), refresh }
     }
 
-    /// The plain loop.
     pub fn plain() -> Case {
         Case::new("plain", "none", None)
     }
@@ -41,12 +38,10 @@ impl Case {
         Case::new("threshold 0.9", "none", None)
     }
 
-    /// The preset fast.
     pub fn fast() -> Case {
         Case::new("fast", "dual", Some(4))
     }
 
-    /// The same without a cache.
     pub fn uncached(&self) -> Case {
         Case::new(&self.pace, "none", None)
     }
@@ -82,21 +77,14 @@ impl Case {
     }
 }
 
-/// What was measured with a case's settings.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Row {
-    /// The settings.
     #[serde(flatten)]
     pub case: Case,
-    /// Tasks.
     pub items: u64,
-    /// Right answers.
     pub right: u64,
-    /// Forward passes an answer.
     pub passes_per_answer: f64,
-    /// Rows of these.
     pub rows_per_answer: f64,
-    /// Answers that are not the plain loop's.
     pub other_than_plain: u64,
     /// Answers that are not those of the same pace without a cache; `None` for a preset.
     pub other_than_uncached: Option<u64>,
@@ -113,24 +101,17 @@ pub struct Times {
     pub short_ms: Vec<f64>,
 }
 
-/// Everything that was recorded.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Savings {
-    /// Of the model that was scored.
     pub model_hash: String,
-    /// The instruction set that was in use.
     pub isa: String,
     /// One in so many tasks was timed.
     pub every_timed: usize,
-    /// One a case.
     pub rows: Vec<Row>,
 }
 
 impl Savings {
-    /// Reads the results in `folder`.
-    ///
-    /// # Errors
-    /// A file that is missing, is none of these results, or lacks a case.
+    /// Reads the results in `folder`, which must be of every case.
     pub fn read(folder: &Path) -> Result<Savings, Error> {
         let savings: Savings = read_json(&folder.join(FILE))?;
         let cases: Vec<&Case> = savings.rows.iter().map(|row| &row.case).collect();
@@ -140,10 +121,7 @@ impl Savings {
         }
     }
 
-    /// The row of a case that [`Case::all`] has.
-    ///
-    /// # Panics
-    /// For another.
+    /// The row of a case that [`Case::all`] has; panics for another.
     #[expect(clippy::panic, reason = "checks the caller, as documented")]
     pub fn row(&self, case: &Case) -> &Row {
         let found = self.rows.iter().find(|row| row.case == *case);
@@ -180,7 +158,8 @@ impl Savings {
 
     fn preset(&self, case: &Case) -> String {
         let row = self.row(case);
-        let gains: [f64; THREADS.len()] = std::array::from_fn(|at| self.gain(case, at));
+        let gains: [f64; THREADS.len()] =
+            std::array::from_fn(|at| self.ratio(case, at, |times| &times.tokens_per_s));
         format!(
             "{} | {:.1} | {:.0} | {} | {} | {} | {} ms",
             row.right,
@@ -211,18 +190,9 @@ impl Savings {
         )
     }
 
-    /// How many times the plain loop's tokens a second a case has, at a thread count by its place
-    /// in [`THREADS`]: the median of the ratios within rounds.
-    pub fn gain(&self, case: &Case, threads_at: usize) -> f64 {
-        self.ratio(case, threads_at, |times| &times.tokens_per_s)
-    }
-
-    /// What part of the plain loop's time a case takes for a short answer, likewise.
-    pub fn short(&self, case: &Case, threads_at: usize) -> f64 {
-        self.ratio(case, threads_at, |times| &times.short_ms)
-    }
-
-    fn ratio(&self, case: &Case, threads_at: usize, of: fn(&Times) -> &Vec<f64>) -> f64 {
+    /// A case's times over the plain loop's, at a thread count by its place in [`THREADS`]: the
+    /// median of the ratios within rounds.
+    pub fn ratio(&self, case: &Case, threads_at: usize, of: fn(&Times) -> &Vec<f64>) -> f64 {
         let rounds = |case: &Case| of(&self.row(case).times[threads_at]).iter();
         let ratios = rounds(case).zip(rounds(&Case::plain())).map(|(own, plain)| own / plain);
         median(&ratios.collect::<Vec<f64>>())

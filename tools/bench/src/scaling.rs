@@ -36,7 +36,6 @@ struct Outcome {
     share: f64,
 }
 
-/// Runs the command.
 pub fn run(command: &Scaling) -> Result<(), Error> {
     let Scaling { model, rows, output_rows, threads, reps, json } = command;
     if *threads < 2 || *reps == 0 {

@@ -13,42 +13,31 @@ const OURS: &str = "eval.json";
 /// quantized.
 const REFERENCE: &str = "eval-pytorch.json";
 
-/// Counts of a family or of all.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 pub struct Score {
-    /// Tasks.
     pub items: u64,
-    /// Right answers.
     pub right: u64,
-    /// Forward passes for one.
     pub forward_passes_per_answer: f64,
 }
 
 impl Score {
-    fn percent(&self) -> f64 {
+    pub fn percent(&self) -> f64 {
         100.0 * self.right as f64 / self.items.max(1) as f64
     }
 }
 
-/// Scores of families, and of all of them.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Scores {
-    /// Of all.
     #[serde(flatten)]
     pub all: Score,
-    /// Of each.
     pub per_family: BTreeMap<String, Score>,
 }
 
-/// Scores with one setting.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Run {
-    /// The counts.
     #[serde(flatten)]
     pub scores: Scores,
-    /// Tokens a pass.
     pub tokens_per_forward_pass: f64,
-    /// With what.
     pub settings: Settings,
 }
 
@@ -57,33 +46,24 @@ pub struct Run {
 pub struct Settings {
     /// Denoising steps for the whole canvas.
     pub steps: u64,
-    /// Its length.
     pub max_tokens: u64,
 }
 
-/// What dllm-rt recorded.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Ours {
-    /// Of the model that was scored.
     pub model_hash: String,
     /// Plain sampling first.
     pub runs: Vec<Run>,
 }
 
-/// Everything that was recorded.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// The quantized model in dllm-rt.
     pub ours: Ours,
     /// The model before it was quantized, in PyTorch.
     pub reference: Scores,
 }
 
 impl Record {
-    /// Reads the results in `folder`.
-    ///
-    /// # Errors
-    /// A file that is missing or is none of these results; two that are of other tasks.
     pub fn read(folder: &Path) -> Result<Record, Error> {
         let ours: Ours = read_json(&folder.join(OURS))?;
         let reference: Scores = read_json(&folder.join(REFERENCE))?;
@@ -97,7 +77,6 @@ impl Record {
         }
     }
 
-    /// The run with plain sampling.
     pub fn plain(&self) -> &Run {
         &self.ours.runs[0]
     }
@@ -113,11 +92,8 @@ impl Record {
             let _ = writeln!(text, "| `{name}` | {score} | {other} |");
         }
         let (ours, theirs) = (&plain.all, &reference.all);
-        let (our_percent, their_percent) = (ours.percent(), theirs.percent());
-        let _ = writeln!(
-            text,
-            "| **all** | **{ours}, {our_percent:.1} %** | **{theirs}, {their_percent:.1} %** |"
-        );
+        let percents = [ours, theirs].map(|score| format!("**{score}, {:.1} %**", score.percent()));
+        let _ = writeln!(text, "| **all** | {} |", percents.join(" | "));
         let tokens = self.plain().settings.max_tokens;
         let _ = writeln!(
             text,

@@ -53,7 +53,6 @@ pub struct Synth {
     out: PathBuf,
 }
 
-/// Runs the command.
 pub fn run(command: &Synth) -> Result<(), Error> {
     let file = SyntheticFile::new(recipe(command)?).map_err(dllm_rt::Error::from)?;
     let start = Instant::now();
@@ -93,9 +92,7 @@ fn unknown(flag: &str, name: &str, names: &str) -> Error {
 
 /// Writes `FILE.part`, then gives it its name. What was begun and not finished is taken away.
 fn write(file: &SyntheticFile, path: &Path) -> io::Result<()> {
-    let mut part = path.to_owned().into_os_string();
-    part.push(".part");
-    let part = PathBuf::from(part);
+    let part = PathBuf::from(format!("{}.part", path.display()));
     let mut out = File::create(&part)?;
     let written = file.write(&mut out).and_then(|()| out.flush());
     let renamed = written.and_then(|()| fs::rename(&part, path));

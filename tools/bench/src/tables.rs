@@ -24,9 +24,6 @@ pub struct Tables {
 
 impl Tables {
     /// Puts each block between the markers of its name, or compares.
-    ///
-    /// # Errors
-    /// A page that cannot be read or written, or has no such place; one that differs.
     pub fn put(&self, blocks: &[(&str, String)]) -> Result<(), Error> {
         let path = self.folder.join(PAGE);
         let old = fs::read_to_string(&path).map_err(Error::io(&path))?;
@@ -44,18 +41,12 @@ impl Tables {
 }
 
 /// The blocks of this program's own records in `folder`, with their names.
-///
-/// # Errors
-/// A record that is missing or wrong.
 pub fn blocks(folder: &Path) -> Result<Vec<(&'static str, String)>, Error> {
     let (eval, savings) = (Record::read(folder)?.block(), Savings::read(folder)?.block());
     Ok(vec![("eval", eval), ("savings", savings)])
 }
 
-/// `page` with `block` between the markers of `name`.
-///
-/// # Errors
-/// Markers that are not one pair in order.
+/// `page` with `block` between the markers of `name`, which must be one pair in order.
 pub fn between(page: &str, name: &str, block: &str) -> Result<String, Error> {
     let [begin, end] = ["begin", "end"].map(|word| format!("<!-- {name}:{word} -->"));
     let pair = || Error::Record(format!("the markers of {name} are not one pair"));

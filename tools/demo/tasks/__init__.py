@@ -5,6 +5,7 @@ generator alone, so a seed settles all data.
 """
 
 import random
+from functools import partial
 
 from . import calendar, code, facts, numbers, text
 from .item import Item, is_held
@@ -12,13 +13,13 @@ from .item import Item, is_held
 # Family: share of the items at the start of training and later. Copying comes first: what it
 # teaches (looking up a token by place or by neighbour) all others build on.
 FAMILIES = {
-    "capital": (facts.capital, 2, 3),
-    "country": (facts.country, 1, 8),
-    "continent": (facts.continent, 1, 2),
-    "add": (numbers.add, 2, 8),
-    "add3": (numbers.add3, 1, 8),
-    "subtract": (numbers.subtract, 2, 10),
-    "subtract3": (numbers.subtract3, 1, 10),
+    "capital": (partial(facts.ask, family="capital"), 2, 3),
+    "country": (partial(facts.ask, family="country"), 1, 8),
+    "continent": (partial(facts.ask, family="continent"), 1, 2),
+    "add": (partial(numbers.add, digits=2), 2, 8),
+    "add3": (partial(numbers.add, digits=3), 1, 8),
+    "subtract": (partial(numbers.subtract, digits=2), 2, 10),
+    "subtract3": (partial(numbers.subtract, digits=3), 1, 10),
     "compare": (numbers.compare, 2, 10),
     "sort": (numbers.sort, 1, 5),
     "parity": (numbers.parity, 1, 1),
@@ -26,8 +27,8 @@ FAMILIES = {
     "to_digits": (numbers.to_digits, 2, 3),
     "spell": (text.spell, 10, 5),
     "reverse": (text.reverse, 4, 5),
-    "weekday": (calendar.weekday, 1, 8),
-    "month": (calendar.month, 1, 4),
+    "weekday": (partial(calendar.count_on, unit="day", names=calendar.DAYS), 1, 8),
+    "month": (partial(calendar.count_on, unit="month", names=calendar.MONTHS), 1, 4),
     "copy": (text.copy, 10, 2),
     "edit": (text.edit, 8, 8),
     "story": (text.story, 4, 2),

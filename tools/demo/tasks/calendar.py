@@ -1,6 +1,6 @@
 """Weekdays and months, counted on or back."""
 
-from .item import Item, Writer, is_held
+from .item import Writer, is_held
 
 DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 MONTHS = (
@@ -8,14 +8,6 @@ MONTHS = (
 ).split()
 # More than these take too long to say.
 STEPS_MAX = 6
-
-
-def weekday(rng):
-    return count_on(rng, "day", DAYS)
-
-
-def month(rng):
-    return count_on(rng, "month", MONTHS)
 
 
 def count_on(rng, unit, names):
@@ -28,4 +20,4 @@ def count_on(rng, unit, names):
         out.step(names[(start + sign * step) % len(names)])
     prompt = f"Which {unit} is {steps} {unit}s {way} {names[start]}?"
     held = is_held(unit, start, steps, sign, percent=12)
-    return Item(prompt, out.text, held, steps=tuple(out.steps))
+    return out.item(prompt, held)

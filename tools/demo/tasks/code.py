@@ -34,14 +34,12 @@ def record(rng):
     """Held out by name, age and city, which one of the two forms says."""
     name, age, city, job = person(rng)
     if rng.random() < 0.5:
-        prompt = f"Make a record: {name} is {age} and lives in {city}."
         fields = {"name": name, "age": age, "city": city}
-        held = is_held("record", name, age, city)
+        what, held = f"{age} and lives in {city}", is_held("record", name, age, city)
     else:
-        prompt = f"Make a record: {name} is a {job} of {age}."
         fields = {"name": name, "job": job, "age": age}
-        held = False
-    return Item(prompt, json.dumps(fields), held)
+        what, held = f"a {job} of {age}", False
+    return Item(f"Make a record: {name} is {what}.", json.dumps(fields), held)
 
 
 def fill_record(rng):

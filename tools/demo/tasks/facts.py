@@ -26,22 +26,31 @@ CAPITALS = {
 }
 CONTINENTS = {"Americas": "America"}
 
-CAPITAL = (
-    "What is the capital of {}?",
-    "Name the capital of {}.",
-    "Which city is the capital of {}?",
-    "Tell me the capital of {}.",
-)
-COUNTRY = (
-    "Which country has the capital {}?",
-    "{} is the capital of which country?",
-    "Of which country is {} the capital?",
-)
-CONTINENT = (
-    "Which continent is {} in?",
-    "On which continent is {}?",
-    "Name the continent of {}.",
-)
+# Family: which columns of `COUNTRIES` are the subject and the answer, and the phrasings.
+QUESTIONS = {
+    "capital": (
+        0,
+        1,
+        "What is the capital of {}?",
+        "Name the capital of {}.",
+        "Which city is the capital of {}?",
+        "Tell me the capital of {}.",
+    ),
+    "country": (
+        1,
+        0,
+        "Which country has the capital {}?",
+        "{} is the capital of which country?",
+        "Of which country is {} the capital?",
+    ),
+    "continent": (
+        0,
+        2,
+        "Which continent is {} in?",
+        "On which continent is {}?",
+        "Name the continent of {}.",
+    ),
+}
 
 
 def load():
@@ -69,22 +78,10 @@ def ascii_of(text):
 COUNTRIES = load()
 
 
-def capital(rng):
-    name, city, _ = rng.choice(COUNTRIES)
-    return ask(rng, "capital", CAPITAL, name, city)
-
-
-def country(rng):
-    name, city, _ = rng.choice(COUNTRIES)
-    return ask(rng, "country", COUNTRY, city, name)
-
-
-def continent(rng):
-    name, _, where = rng.choice(COUNTRIES)
-    return ask(rng, "continent", CONTINENT, name, where)
-
-
-def ask(rng, family, phrasings, subject, answer):
+def ask(rng, family):
+    subject, answer, *phrasings = QUESTIONS[family]
+    row = rng.choice(COUNTRIES)
+    subject, answer = row[subject], row[answer]
     index = rng.randrange(len(phrasings))
     held = next(i for i in range(99) if is_held(family, subject, i, percent=34)) % len(phrasings)
     return Item(phrasings[index].format(subject), answer, index == held)

@@ -37,6 +37,9 @@ class Writer:
         self.steps.append((len(self.text), len(self.text) + len(text)))
         self.text += text
 
+    def item(self, prompt, held):
+        return Item(prompt, self.text, held, steps=tuple(self.steps))
+
 
 def is_held(*value, percent=HELD_PERCENT):
     """Whether a value is held out: settled by the value alone, so on every run the same way."""

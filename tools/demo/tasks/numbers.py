@@ -16,23 +16,7 @@ SUM_SHARE = 0.4
 SUBTRACT = ("What is {} - {}?", "From {} take {}.")
 
 
-def add(rng):
-    return sum_of(rng, 2)
-
-
-def add3(rng):
-    return sum_of(rng, 3)
-
-
-def subtract(rng):
-    return difference_of(rng, 2)
-
-
-def subtract3(rng):
-    return difference_of(rng, 3)
-
-
-def sum_of(rng, digits):
+def add(rng, digits):
     """47 + 35: `7+5 twelve 4+3+1 eight = 82`, a column at a time, the carry as third summand."""
     a, b = number(rng, digits), number(rng, digits)
     out, carry = Writer(), 0
@@ -47,10 +31,10 @@ def sum_of(rng, digits):
         carry = total // 10
     out.add("= ")
     out.step(f"{a + b}")
-    return worked(rng.choice(ADD).format(a, b), out, pair_is_held("add", a, b))
+    return out.item(rng.choice(ADD).format(a, b), pair_is_held("add", a, b))
 
 
-def difference_of(rng, digits):
+def subtract(rng, digits):
     """53 - 27: `thirteen-7 six five-2-1 two = 26`, a column at a time, less what the last owes."""
     a, b = number(rng, digits), number(rng, digits)
     a, b = max(a, b), min(a, b)
@@ -67,16 +51,12 @@ def difference_of(rng, digits):
         owed = borrow
     out.add("= ")
     out.step(f"{a - b}")
-    return worked(rng.choice(SUBTRACT).format(a, b), out, is_held("subtract", a, b))
+    return out.item(rng.choice(SUBTRACT).format(a, b), is_held("subtract", a, b))
 
 
 def pair_is_held(family, a, b):
     """In whichever order they come."""
     return is_held(family, a, b) and is_held(family, b, a)
-
-
-def worked(prompt, out, held):
-    return Item(prompt, out.text, held, steps=tuple(out.steps))
 
 
 def columns(rng):
@@ -87,8 +67,7 @@ def columns(rng):
         third = rng.randrange(2)
         # The first column of a sum has no third number.
         has_third = rng.random() < THIRD_SHARE
-        if not has_third:
-            third = 0
+        third *= has_third
         if rng.random() < SUM_SHARE:
             x, y = rng.randrange(10), rng.randrange(10)
             out.add(f"{x}+{y}" + (f"+{third}" if has_third else ""))
@@ -117,7 +96,7 @@ def compare(rng):
         out.add(f"{y} ")
     out.add("= ")
     out.step(str(pick(a, b)))
-    return worked(prompt.format(word, a, b), out, pair_is_held("compare", a, b))
+    return out.item(prompt.format(word, a, b), pair_is_held("compare", a, b))
 
 
 def sort(rng):
@@ -129,7 +108,7 @@ def sort(rng):
     for n in sorted(numbers, reverse=descending):
         out.add(" " if out.text else "")
         out.step(str(n))
-    return worked(f"Sort {order}: {given}", out, is_held("sort", *numbers))
+    return out.item(f"Sort {order}: {given}", is_held("sort", *numbers))
 
 
 def parity(rng):

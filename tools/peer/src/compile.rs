@@ -16,25 +16,11 @@ const BUILD_SWITCHES: &str = "GGML_NATIVE GGML_AVX GGML_AMX GGML_FMA GGML_F16C G
                               GGML_OPENMP GGML_LLAMAFILE GGML_CPU_REPACK GGML_IQK_ GGML_LTO";
 
 /// Where the user keeps another program: its source and a build of it with shared libraries.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Build {
     /// Holds `include/llama.h`.
     pub source: PathBuf,
     /// Holds `libllama.so` somewhere.
     pub build: PathBuf,
-}
-
-impl std::str::FromStr for Build {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Build, String> {
-        match text.split_once(':') {
-            Some((source, build)) if !source.is_empty() && !build.is_empty() => {
-                Ok(Build { source: source.into(), build: build.into() })
-            }
-            _ => Err("write SOURCE_DIR:BUILD_DIR".into()),
-        }
-    }
 }
 
 /// Compiles the driver for `build`, of ik_llama.cpp or else of llama.cpp, to `folder`/`name` and
@@ -51,8 +37,12 @@ pub fn driver(build: &Build, is_ik: bool, folder: &Path, name: &str) -> Result<P
     if is_ik {
         command.arg("-DPEER_IK");
     }
-    for include in includes(build)? {
-        command.arg("-I").arg(include);
+    let header = build.source.join("include/llama.h");
+    if !header.is_file() {
+        return Err(Error::Argument(format!("{} does not exist", header.display())));
+    }
+    for folder in ["include", "ggml/include"] {
+        command.arg("-I").arg(build.source.join(folder));
     }
     // The path of the program counts for the libraries' own libraries only in its older form.
     command.arg("-Wl,--disable-new-dtags");
@@ -69,14 +59,6 @@ pub fn driver(build: &Build, is_ik: bool, folder: &Path, name: &str) -> Result<P
             Err(Error::program("the driver", format!("does not compile:\n{said}")))
         }
     }
-}
-
-fn includes(build: &Build) -> Result<Vec<PathBuf>, Error> {
-    let header = build.source.join("include/llama.h");
-    if !header.is_file() {
-        return Err(Error::Argument(format!("{} does not exist", header.display())));
-    }
-    Ok(["include", "ggml/include"].iter().map(|folder| build.source.join(folder)).collect())
 }
 
 /// The folders of `libllama.so` and of the libraries that it needs.

@@ -1,7 +1,7 @@
 // Forward passes of one model through a peer's library, one a line of standard input.
 //
 // dllm-peer compiles this against the llama.h of the build that it is given. PEER_IK chooses the
-// older interface of ik_llama.cpp. `driver FILE auto|on|off` loads the file with repacking and
+// older interface of ik_llama.cpp. `driver auto|on|off FILE` loads the file with repacking and
 // that kind of flash attention, then answers each line with one line; an error with "error TEXT":
 //
 //   open THREADS ID,ID,...      "ok", a context for these tokens, without a causal mask
@@ -204,12 +204,12 @@ int main(int argc, char **argv) {
         return 2;
     }
     llama_backend_init();
-    llama_model *model = load(argv[1]);
+    llama_model *model = load(argv[2]);
     if (!model) {
         reply("error cannot load the file");
         return 1;
     }
-    Session session(model, argv[2]);
+    Session session(model, argv[1]);
     reply("ok");
     double cpu_after = cpu_ms();
     for (std::string line; std::getline(std::cin, line);) {

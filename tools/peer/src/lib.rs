@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "speaks to a developer")]
+#![allow(missing_docs, reason = "a program's inside")]
 
 mod check;
 mod compile;

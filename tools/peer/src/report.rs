@@ -1,7 +1,7 @@
 //! The results of a run, as they are kept in JSON, and the figures that follow from them.
 
 use dllm_bench::Error;
-use dllm_bench::figures::median;
+use dllm_bench::figures::{median, sorted};
 use dllm_bench::record::{Machine, read_json, wrong};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -12,63 +12,48 @@ pub const FORMAT: u32 = 1;
 /// Results of this program, as opposed to others' in the same folder.
 const PREFIX: &str = "peer-";
 
-/// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// [`FORMAT`].
     pub format: u32,
-    /// Where it ran.
     pub machine: Machine,
     /// The programs compared, dllm-rt first. Times are in the same order.
     pub sides: Vec<SideFacts>,
-    /// The models, in the order they were given.
     pub models: Vec<ModelReport>,
 }
 
 /// A program, and how it was built.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SideFacts {
-    /// What it is called.
     pub name: String,
     /// The commit of its source, where that lies in a repository.
     pub commit: Option<String>,
     /// Choices of its build, `KEY=VALUE`.
     pub build: Vec<String>,
-    /// Choices of this run.
     pub settings: Vec<String>,
     /// What it says of itself: instruction sets above all.
     pub isa: String,
 }
 
-/// Everything measured with one model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelReport {
     /// The file's name without its folder and ending.
     pub name: String,
-    /// Its architecture.
     pub arch: String,
-    /// Layers.
     pub layers: u64,
-    /// Width of the residual stream.
     pub width: u64,
-    /// Tokens of the vocabulary.
     pub vocab: u64,
     /// Types of its matrices, the one with the most multiply-adds first.
     pub types: Vec<String>,
-    /// Bytes of the file.
     pub bytes: u64,
     /// Multiply-adds of its matrices for one token with logits; attention is not counted.
     pub macs_per_token: u64,
-    /// What was measured.
     pub cases: Vec<Case>,
 }
 
 /// One number of tokens at one number of threads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Case {
-    /// Tokens of the canvas.
     pub tokens: usize,
-    /// Threads of each program.
     pub threads: usize,
     /// How far each program's logits are from the first other program's; none for that one.
     pub agreement: Vec<Option<Agreement>>,
@@ -81,7 +66,6 @@ pub struct Case {
 /// A forward pass with the logits of every position.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pass {
-    /// Milliseconds.
     pub ms: f64,
     /// Milliseconds of CPU in all its threads. Less than `ms` times threads: it had to wait.
     pub cpu_ms: f64,
@@ -98,7 +82,7 @@ pub struct Agreement {
     pub max: f64,
 }
 
-/// Figures of one program in one case.
+/// Of one program in one case.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Median milliseconds a pass.
@@ -114,7 +98,6 @@ pub struct Summary {
 /// The middle and the spread of the turns' ratios.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
-    /// Median.
     pub median: f64,
     /// 10th percentile; the least of up to ten turns.
     pub p10: f64,
@@ -145,8 +128,7 @@ impl Case {
 
 impl Spread {
     fn of(values: &[f64]) -> Spread {
-        let mut sorted = values.to_vec();
-        sorted.sort_unstable_by(f64::total_cmp);
+        let sorted = sorted(values);
         let last = sorted.len().saturating_sub(1);
         let p90 = ((0.9 * sorted.len() as f64).floor() as usize).min(last);
         // The 10th is the mirror image of the 90th, so that up to ten values give their least.
@@ -156,9 +138,6 @@ impl Spread {
 }
 
 /// The reports among `folder`'s files, in the order of their names. None if there is no folder.
-///
-/// # Errors
-/// A file of results that is none, or whose figures do not follow from its times.
 pub fn results(folder: &Path) -> Result<Vec<Report>, Error> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten() {

@@ -1,9 +1,11 @@
 //! Loads a model into all programs, opens the same canvases, checks that they agree, takes turns.
 
+use crate::check::{self, MAX_MAX, RMS_MAX};
 use crate::compile::{self, Build};
 use crate::report::{Agreement, Case, FORMAT, ModelReport, Pass, Report, SideFacts};
 use crate::side::Side;
-use crate::{check, shape, twin};
+use crate::turns::numbers;
+use crate::{shape, twin};
 use argh::FromArgs;
 use dllm_bench::Error;
 use dllm_bench::record::Machine;
@@ -15,8 +17,6 @@ use tempfile::TempDir;
 
 /// Turns that a case takes even when its time is up: a median of less says nothing.
 const TURNS_MIN: usize = 3;
-/// The seed of every canvas: any will do, as long as all programs get the same.
-const SEED: u64 = 7;
 
 /// Runs forward passes of all programs, in turn, and prints a table.
 #[derive(FromArgs)]
@@ -26,20 +26,20 @@ pub struct Run {
     #[argh(option, arg_name = "file")]
     model: Vec<PathBuf>,
     /// source and build folder of llama.cpp, built with shared libraries: SOURCE:BUILD
-    #[argh(option, arg_name = "folders")]
+    #[argh(option, arg_name = "folders", from_str_fn(build))]
     llama: Option<Build>,
     /// the same of ik_llama.cpp
-    #[argh(option, arg_name = "folders")]
+    #[argh(option, arg_name = "folders", from_str_fn(build))]
     ik: Option<Build>,
     /// another build of this program, such as one of an older dllm-rt: NAME:PROGRAM; may be given
     /// several times
-    #[argh(option, arg_name = "program")]
-    other: Vec<Other>,
+    #[argh(option, arg_name = "program", from_str_fn(other))]
+    other: Vec<(String, PathBuf)>,
     /// tokens of the canvas (default: 148,512)
-    #[argh(option, arg_name = "list", default = "List(vec![148, 512])")]
+    #[argh(option, arg_name = "list", default = "vec![148, 512]", from_str_fn(numbers))]
     rows: List,
     /// threads of every program (default: 1,2)
-    #[argh(option, arg_name = "list", default = "List(vec![1, 2])")]
+    #[argh(option, arg_name = "list", default = "vec![1, 2]", from_str_fn(numbers))]
     threads: List,
     /// turns for each number of tokens and threads (default: 7)
     #[argh(option, arg_name = "n", default = "7")]
@@ -59,37 +59,25 @@ pub struct Run {
     pub json: Option<PathBuf>,
 }
 
-/// Numbers separated by commas.
-pub struct List(Vec<usize>);
+/// One option with numbers in it; a `Vec` would be one that may be given several times.
+type List = Vec<usize>;
 
-impl std::str::FromStr for List {
-    type Err = std::num::ParseIntError;
-
-    fn from_str(text: &str) -> Result<List, Self::Err> {
-        text.split(',').map(str::parse).collect::<Result<_, _>>().map(List)
-    }
+fn build(text: &str) -> Result<Build, String> {
+    let (source, build) = pair(text, "SOURCE_DIR:BUILD_DIR")?;
+    Ok(Build { source: source.into(), build: build.into() })
 }
 
-/// A program by name.
-pub struct Other(String, PathBuf);
+fn other(text: &str) -> Result<(String, PathBuf), String> {
+    pair(text, "NAME:PROGRAM").map(|(name, program)| (name.into(), program.into()))
+}
 
-impl std::str::FromStr for Other {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Other, String> {
-        match text.split_once(':') {
-            Some((name, program)) if !name.is_empty() && !program.is_empty() => {
-                Ok(Other(name.into(), program.into()))
-            }
-            _ => Err("write NAME:PROGRAM".into()),
-        }
-    }
+/// The parts of `text`, which is of this `form`.
+fn pair<'t>(text: &'t str, form: &str) -> Result<(&'t str, &'t str), String> {
+    let parts = text.split_once(':').filter(|(a, b)| !a.is_empty() && !b.is_empty());
+    parts.ok_or_else(|| format!("write {form}"))
 }
 
 /// Compares, with a line on standard error now and then.
-///
-/// # Errors
-/// A build, model or program that cannot be used; programs that do not agree.
 pub fn run(settings: &Run) -> Result<Report, Error> {
     check_settings(settings)?;
     let folder = tempfile::tempdir().map_err(Error::io(&std::env::temp_dir()))?;
@@ -120,14 +108,14 @@ fn check_settings(settings: &Run) -> Result<(), Error> {
     if !["auto", "on", "off"].contains(&settings.llama_flash.as_str()) {
         return argument("--llama-flash must be auto, on or off");
     }
-    let positive = |list: &[usize]| !list.is_empty() && list.iter().all(|n| *n > 0);
+    let positive = |list: &[usize]| list.iter().all(|n| *n > 0);
     if settings.model.is_empty() {
         return argument("give a model: --model FILE.gguf");
     }
     if settings.llama.is_none() && settings.ik.is_none() && settings.other.is_empty() {
         return argument("nothing to compare with: give --llama, --ik or --other");
     }
-    if !positive(&settings.rows.0) || !positive(&settings.threads.0) || settings.reps == 0 {
+    if !positive(&settings.rows) || !positive(&settings.threads) || settings.reps == 0 {
         return argument("rows, threads and reps must be at least 1");
     }
     Ok(())
@@ -137,8 +125,8 @@ fn check_settings(settings: &Run) -> Result<(), Error> {
 struct Starter {
     facts: SideFacts,
     program: PathBuf,
-    /// Before and after the model's path.
-    arguments: (Vec<String>, Vec<String>),
+    /// What stands in front of the model's path.
+    arguments: Vec<String>,
     /// Whether it needs the model under another architecture.
     wants_twin: bool,
     /// What it prints when it has repacked weights.
@@ -158,14 +146,15 @@ fn starters(settings: &Run, folder: &TempDir) -> Result<Vec<Starter>, Error> {
     if let Some(build) = &settings.ik {
         starters.push(peer("ik_llama.cpp", true, build, "on", folder)?);
     }
-    starters.extend(settings.other.iter().map(|Other(name, program)| own(name, program, settings)));
+    starters.extend(settings.other.iter().map(|(name, program)| own(name, program, settings)));
     Ok(starters)
 }
 
 /// A build of this program.
 fn own(name: &str, program: &Path, settings: &Run) -> Starter {
-    let isa = settings.isa.iter().flat_map(|isa| ["--isa".into(), isa.clone()]);
-    let arguments = (vec!["turns".into(), "--model".into()], isa.collect());
+    let mut arguments = vec!["turns".into()];
+    arguments.extend(settings.isa.iter().flat_map(|isa| ["--isa".into(), isa.clone()]));
+    arguments.push("--model".into());
     let settings = vec!["logits=all".into()];
     let facts = SideFacts { name: name.into(), settings, ..SideFacts::default() };
     Starter { facts, program: program.into(), arguments, wants_twin: false, repacks: None }
@@ -195,7 +184,7 @@ fn peer(
     Ok(Starter {
         facts,
         program: compile::driver(build, is_ik, folder.path(), name)?,
-        arguments: (vec![], vec![flash.into()]),
+        arguments: vec![flash.into()],
         wants_twin: is_ik,
         repacks: Some(repacks),
     })
@@ -216,7 +205,7 @@ impl Starter {
         }
         let path = if twin_arch.is_some() { &twin_path } else { path };
         let mut command = Command::new(&self.program);
-        command.args(&self.arguments.0).arg(path).args(&self.arguments.1);
+        command.args(&self.arguments).arg(path);
         let log = folder.path().join(format!("{}.log", self.facts.name));
         let side = Side::start(&self.facts.name, &mut command, log)?;
         if twin_arch.is_some() {
@@ -240,14 +229,20 @@ fn measure(
     sides: &mut [Side],
     folder: &TempDir,
 ) -> Result<(), Error> {
-    for &tokens in &settings.rows.0 {
-        for &threads in &settings.threads.0 {
+    for &tokens in &settings.rows {
+        for &threads in &settings.threads {
             let title = format!("{}, {tokens} tokens, {threads} thread(s)", model.name);
-            let ids = canvas(tokens, model.vocab);
+            let ids = dllm_bench::canvas(tokens, model.vocab as u32, 0);
             let start = Instant::now();
             let agreement = open(sides, threads, &ids, folder)?;
-            eprintln!("{title}: {}", shown(sides, &agreement));
-            disagreement(sides, &agreement, &title)?;
+            let distances = shown(sides, &agreement);
+            eprintln!("{title}: {distances}");
+            if !agreement.iter().flatten().all(check::is_close) {
+                return Err(Error::Figures(format!(
+                    "{title}: the programs do not compute the same: {distances}; at most {RMS_MAX} \
+                     rms and {MAX_MAX} max, in standard deviations of the logits"
+                )));
+            }
             let mut turns = Vec::new();
             let is_over = || settings.seconds.is_some_and(|n| start.elapsed().as_secs() >= n);
             while turns.len() < settings.reps && (turns.len() < TURNS_MIN || !is_over()) {
@@ -288,49 +283,20 @@ fn open(
 
 fn shown(sides: &[Side], agreement: &[Option<Agreement>]) -> String {
     let pairs = sides.iter().zip(agreement);
-    let texts: Vec<String> = pairs
-        .filter_map(|(side, agreement)| {
-            let Agreement { rms, max } = (*agreement)?;
-            Some(format!("{} {rms:.3} rms, {max:.2} max", side.name()))
-        })
-        .collect();
-    format!("logits from those of {}: {}", sides[1].name(), texts.join("; "))
-}
-
-fn disagreement(sides: &[Side], agreement: &[Option<Agreement>], title: &str) -> Result<(), Error> {
-    let far = |agreement: &Option<Agreement>| agreement.is_some_and(|a| !check::is_close(&a));
-    match agreement.iter().any(far) {
-        false => Ok(()),
-        true => Err(Error::Figures(format!(
-            "{title}: the programs do not compute the same: {}; at most {} rms and {} max, in \
-             standard deviations of the logits",
-            shown(sides, agreement),
-            check::RMS_MAX,
-            check::MAX_MAX,
-        ))),
-    }
+    let text = |(side, agreement): (&Side, &Option<Agreement>)| {
+        agreement.map(|Agreement { rms, max }| format!("{} {rms:.3} rms, {max:.2} max", side.name))
+    };
+    let texts: Vec<String> = pairs.filter_map(text).collect();
+    format!("logits from those of {}: {}", sides[1].name, texts.join("; "))
 }
 
 /// One pass of each program. Who begins changes from turn to turn, so that nobody always runs
 /// after the same neighbour.
 fn turn(sides: &mut [Side], turn: usize) -> Result<Vec<Pass>, Error> {
-    let count = sides.len();
-    let mut passes = vec![None; count];
-    for place in 0..count {
-        let side = (place + turn) % count;
-        passes[side] = Some(sides[side].run()?);
-    }
-    Ok(passes.into_iter().flatten().collect())
-}
-
-/// A canvas of pseudo-random tokens.
-fn canvas(tokens: usize, vocab: u64) -> Vec<u32> {
-    let mut state = SEED;
-    let mut next = || {
-        // Knuth's linear congruential generator for 64 bits; the high half is the random one.
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((state >> 32) % vocab.max(1)) as u32
-    };
-    (0..tokens).map(|_| next()).collect()
+    let first = turn % sides.len();
+    let (before, after) = sides.split_at_mut(first);
+    let passes = after.iter_mut().chain(before).map(Side::run);
+    let mut passes = passes.collect::<Result<Vec<Pass>, Error>>()?;
+    passes.rotate_right(first);
+    Ok(passes)
 }

@@ -17,7 +17,7 @@ const LOG_BYTES_SHOWN: usize = 2000;
 
 /// A running program. Ends with this.
 pub struct Side {
-    name: String,
+    pub name: String,
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
@@ -40,11 +40,6 @@ impl Side {
         side.answer()?;
         side.stop()?;
         Ok(side)
-    }
-
-    /// What it is called.
-    pub fn name(&self) -> &str {
-        &self.name
     }
 
     /// A context on `threads` threads for the canvas `ids`.

@@ -20,24 +20,15 @@ pub fn text(report: &Report) -> String {
     let mut out = format!("load {:.2}; {INTRODUCTION}\n\n", report.machine.load);
     report.models.iter().for_each(|model| _ = writeln!(out, "{}", title(model)));
     _ = write!(out, "\n{}", markdown(report));
-    let cases = report.models.iter().flat_map(|model| &model.cases);
-    cases.for_each(|case| warn(&mut out, report, case));
-    out
-}
-
-fn warn(out: &mut String, report: &Report, case: &Case) {
-    for (side, summary) in report.sides.iter().zip(&case.summary) {
-        if summary.cpu_share < CPU_SHARE_MIN {
-            _ = writeln!(
-                out,
-                "  {} tokens, {} thread(s): {} had a CPU only {:.0} % of its time",
-                case.tokens,
-                case.threads,
-                side.name,
-                summary.cpu_share * 100.0
-            );
+    for Case { tokens, threads, summary, .. } in report.models.iter().flat_map(|m| &m.cases) {
+        let shares = report.sides.iter().zip(summary.iter().map(|summary| summary.cpu_share));
+        for (side, share) in shares.filter(|(_, share)| *share < CPU_SHARE_MIN) {
+            let (name, percent) = (&side.name, share * 100.0);
+            let what = format!("{name} had a CPU only {percent:.0} % of its time");
+            _ = writeln!(out, "  {tokens} tokens, {threads} thread(s): {what}");
         }
     }
+    out
 }
 
 fn title(model: &ModelReport) -> String {
@@ -57,9 +48,6 @@ fn title(model: &ModelReport) -> String {
 pub const BLOCK: &str = "peer";
 
 /// What stands between the markers.
-///
-/// # Errors
-/// No reports.
 pub fn block(reports: &[Report]) -> Result<String, Error> {
     if reports.is_empty() {
         return Err(Error::Record("there is a place for results and there are none".into()));
@@ -87,11 +75,11 @@ fn markdown(report: &Report) -> String {
     out.push('\n');
     for model in &report.models {
         for case in &model.cases {
-            _ = write!(out, "| {} | {} | {} |", name(model), case.tokens, case.threads);
-            case.summary
-                .iter()
-                .enumerate()
-                .for_each(|(i, s)| _ = write!(out, " {} |", short(i, s)));
+            let (name, types) = (&model.name, model.types.join(" "));
+            _ = write!(out, "| {name}, {} layers, {types} |", model.layers);
+            _ = write!(out, " {} | {} |", case.tokens, case.threads);
+            let cells = case.summary.iter().enumerate();
+            cells.for_each(|(side, summary)| _ = write!(out, " {} |", cell(side, summary)));
             out.push('\n');
         }
     }
@@ -114,15 +102,11 @@ fn instruction_sets(text: &str) -> Vec<&str> {
     names.filter(|name| SETS.contains(name)).collect()
 }
 
-fn name(model: &ModelReport) -> String {
-    format!("{}, {} layers, {}", model.name, model.layers, model.types.join(" "))
-}
-
-fn short(index: usize, summary: &Summary) -> String {
+fn cell(side: usize, summary: &Summary) -> String {
     let Summary { ms, macs_per_s, ratio, .. } = summary;
     let digits = if *ms < 10.0 { 2 } else { 0 };
     let speed = format!("{ms:.digits$} ms, {:.0} GMAC/s", macs_per_s / 1e9);
-    match index {
+    match side {
         0 => speed,
         _ => format!("{speed}, **{:.2} x** ({:.2} to {:.2})", ratio.median, ratio.p10, ratio.p90),
     }

@@ -8,6 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 use std::fs;
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Instant;
 
 /// Answers lines of standard input with forward passes, as `run` asks for them.
@@ -30,9 +31,6 @@ struct Open {
 }
 
 /// Answers each line of `input` with a line to `output` until it ends.
-///
-/// # Errors
-/// A model that cannot be opened, lines that cannot be read or written.
 pub fn serve(
     Turns { model: path, isa }: &Turns,
     input: impl BufRead,
@@ -85,7 +83,8 @@ fn answer(
 
 fn load(path: &Path, isa: Option<&str>, threads: &str, ids: &str) -> Result<Open, Error> {
     let wrong = || Error::Argument("write `open THREADS ID,ID,...`".into());
-    let (threads, ids) = (threads.parse().map_err(|_| wrong())?, numbers(ids)?);
+    let (threads, ids) =
+        (threads.parse().map_err(|_| wrong())?, numbers(ids).map_err(Error::Argument)?);
     let limits = Limits { logits: true, ..Limits::new(ids.len(), ids.len(), threads) };
     // As the program loads it.
     let options = Options { isa: isa.map(String::from), pin_caller: true, ..Options::default() };
@@ -104,13 +103,13 @@ impl Open {
     }
 
     fn logits(&mut self, positions: &str, file: &str) -> Result<String, Error> {
-        let positions = numbers(positions)?;
+        let positions: Vec<usize> = numbers(positions).map_err(Error::Argument)?;
         // The same pass again: rows that are not asked for are not kept between calls.
         let logits = self.engine.logits(&self.ids, &self.positions)?;
         let rows: Vec<&[f32]> = logits.rows().collect();
         let mut bytes = Vec::new();
         for position in &positions {
-            let row = rows.get(*position as usize).copied().unwrap_or_default();
+            let row = rows.get(*position).copied().unwrap_or_default();
             bytes.extend(row.iter().flat_map(|value| value.to_le_bytes()));
         }
         fs::write(file, bytes).map_err(Error::io(Path::new(file)))?;
@@ -124,8 +123,8 @@ fn cpu_ms() -> f64 {
     now.tv_sec as f64 * 1e3 + now.tv_nsec as f64 * 1e-6
 }
 
-fn numbers(list: &str) -> Result<Vec<u32>, Error> {
-    let number =
-        |item: &str| item.parse().map_err(|_| Error::Argument(format!("`{item}` is no number")));
+/// The numbers of a list with commas.
+pub fn numbers<T: FromStr>(list: &str) -> Result<Vec<T>, String> {
+    let number = |item: &str| item.parse().map_err(|_| format!("`{item}` is no number"));
     list.split(',').map(number).collect()
 }

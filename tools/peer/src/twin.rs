@@ -6,7 +6,8 @@
 
 use dllm_bench::Error;
 use dllm_rt::gguf::Gguf;
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// Architectures and their twins, of the same length.
@@ -21,26 +22,17 @@ pub fn of(arch: &str) -> Option<&'static str> {
 }
 
 /// Writes the twin of the model at `path` to `out`.
-///
-/// # Errors
-/// A file that cannot be copied, is split, or whose metadata are not where they should be.
 pub fn write(path: &Path, gguf: &Gguf, arch: &str, to: &str, out: &Path) -> Result<(), Error> {
     if gguf.part_count() != 1 {
         return Err(Error::Argument("a split file has no twin: merge its parts first".into()));
     }
     fs::copy(path, out).map_err(Error::io(out))?;
     let header_bytes = gguf.tensors().iter().map(|tensor| tensor.offset).min().unwrap_or(0);
-    let mut header = read_header(path, header_bytes)?;
+    let mut header = vec![0; header_bytes];
+    let file = File::options().read(true).write(true).open(out).map_err(Error::io(out))?;
+    file.read_exact_at(&mut header, 0).map_err(Error::io(out))?;
     rename(&mut header, &gguf.keys().collect::<Vec<_>>(), arch, to)?;
-    let file = fs::OpenOptions::new().write(true).open(out).map_err(Error::io(out))?;
-    std::os::unix::fs::FileExt::write_all_at(&file, &header, 0).map_err(Error::io(out))
-}
-
-fn read_header(path: &Path, bytes: usize) -> Result<Vec<u8>, Error> {
-    let file = fs::File::open(path).map_err(Error::io(path))?;
-    let mut header = vec![0; bytes];
-    std::os::unix::fs::FileExt::read_exact_at(&file, &mut header, 0).map_err(Error::io(path))?;
-    Ok(header)
+    file.write_all_at(&header, 0).map_err(Error::io(out))
 }
 
 /// Changes the architecture and the beginning of every key that is named after it.

@@ -5,7 +5,7 @@
 
 use dllm_peer::report::{Case, Report};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_dllm-peer");
 
@@ -13,19 +13,19 @@ fn model(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/models").join(name)
 }
 
-fn llada() -> PathBuf {
-    model("llada-tiny-sharp-Q4_K_M.gguf")
+/// `dllm-peer run` of LLaDA.
+fn run(arguments: &str) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.args(["run", "--model"]).arg(model("llada-tiny-sharp-Q4_K_M.gguf"));
+    command.args(arguments.split(' '));
+    command
 }
 
-/// `dllm-peer run` on one small canvas.
-fn run(arguments: &[&str]) -> Output {
-    let mut command = Command::new(PROGRAM);
-    command.args(["run", "--rows", "5", "--threads", "1", "--reps", "2", "--model"]);
-    command.arg(llada()).args(arguments).output().unwrap()
-}
+const SMALL: &str = "--rows 5 --threads 1 --reps 2";
 
 /// What a run that failed said.
-fn failure(output: &Output) -> String {
+fn failure(command: &mut Command) -> String {
+    let output = command.output().unwrap();
     assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
@@ -34,9 +34,7 @@ fn failure(output: &Output) -> String {
 fn a_program_agrees_with_itself() {
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("results.json");
-    let mut command = Command::new(PROGRAM);
-    command.args(["run", "--rows", "3,40", "--threads", "1,2", "--reps", "4", "--isa", "scalar"]);
-    command.arg("--model").arg(llada()).arg("--model");
+    let mut command = run("--rows 3,40 --threads 1,2 --reps 4 --isa scalar --model");
     command.arg(model("dream-tiny-sharp-Q4_K_M.gguf"));
     command.args(["--other", &format!("again:{PROGRAM}"), "--json"]).arg(&json);
     let output = command.output().unwrap();
@@ -85,7 +83,7 @@ fn other_logits_are_refused() {
     std::fs::write(&script, text).unwrap();
     let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(&script, permissions).unwrap();
-    let message = failure(&run(&["--other", &format!("other:{}", script.display())]));
+    let message = failure(run(SMALL).args(["--other", &format!("other:{}", script.display())]));
     assert!(message.contains("do not compute the same"), "{message}");
 }
 
@@ -99,7 +97,7 @@ fn what_cannot_be_used_is_named() {
         (&["--other", "it:/bin/false"], "it: ended without an answer"),
     ];
     for (arguments, expected) in cases {
-        let message = failure(&run(arguments));
+        let message = failure(run(SMALL).args(arguments));
         assert!(message.contains(expected), "{arguments:?}: {message}");
     }
 }
@@ -110,9 +108,8 @@ fn a_model_that_cannot_be_loaded_is_named() {
     let path = folder.path().join("empty.gguf");
     std::fs::write(&path, "GGUF").unwrap();
     let mut command = Command::new(PROGRAM);
-    let other = format!("again:{PROGRAM}");
-    let output = command.args(["run", "--other", &other, "--model"]).arg(&path).output().unwrap();
-    assert!(failure(&output).contains("empty.gguf"));
+    command.args(["run", "--other", &format!("again:{PROGRAM}"), "--model"]).arg(&path);
+    assert!(failure(&mut command).contains("empty.gguf"));
 }
 
 /// A build with the others' interface, or nothing where there is no compiler.
@@ -141,14 +138,11 @@ fn a_library_is_compiled_driven_and_checked() {
     for (flag, says) in [("--llama", "CPU_REPACK"), ("--ik", "Repacked 14 tensors")] {
         let folder = tempfile::tempdir().unwrap();
         let Some(build) = stub(folder.path(), flag == "--ik") else { return };
-        let start = |text: &str| {
-            let mut command = Command::new(PROGRAM);
-            command.args(["run", "--rows", "5", "--threads", "1", flag, &build, "--model"]);
-            command.arg(llada()).env("PEER_STUB_SAYS", text).output().unwrap()
-        };
-        let message = failure(&start("nothing"));
+        let said =
+            |text: &str| failure(run(SMALL).args([flag, &build]).env("PEER_STUB_SAYS", text));
+        let message = said("nothing");
         assert!(message.contains("does not say that it did"), "{flag}: {message}");
-        let message = failure(&start(says));
+        let message = said(says);
         assert!(message.contains("do not compute the same"), "{flag}: {message}");
         assert!(message.contains("dllm-rt"), "{flag}: {message}");
     }

@@ -31,9 +31,8 @@ fn fixture() -> Report {
     let side = |name: &str, commit: Option<&str>, isa: &str| SideFacts {
         name: name.into(),
         commit: commit.map(Into::into),
-        build: vec![],
-        settings: vec![],
         isa: isa.into(),
+        ..SideFacts::default()
     };
     let case = Case {
         tokens: 10,
