@@ -38,6 +38,9 @@ pub enum Error {
         /// Rows of the embedding.
         rows: usize,
     },
+    /// A stop text that would end every answer before it begins.
+    #[error("`stop` has an empty text; give one with characters")]
+    EmptyStop,
     /// A prompt's `[[n]]` cannot be a hole.
     #[error("{0}")]
     Hole(String),
@@ -61,13 +64,16 @@ pub enum Error {
         rows_max: usize,
     },
     /// A pass needs more rows of logits than were planned for.
-    #[error("a step needs {output_rows} rows of logits; planned were at most {output_rows_max}")]
+    #[error("a step needs {output_rows} output rows; planned were at most {output_rows_max}")]
     OutputRows {
         /// Rows.
         output_rows: usize,
         /// Planned at load.
         output_rows_max: usize,
     },
+    /// Logits of no row.
+    #[error("no row is asked for: give at least one")]
+    NoRows,
     /// Guidance was not planned for.
     #[error("guidance needs a second set of logits, which was not planned")]
     GuidanceNotPlanned,

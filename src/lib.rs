@@ -1,4 +1,9 @@
 //! The library behind the program of the same name; its README follows.
+//!
+//! The names at the root are what a program needs. The modules are for experts: `backend` and
+//! `engine` for forward passes, `denoise` and `sample` for loops of one's own, `gguf`, `model` and
+//! `vocab` for files, `synth` for files of random weights.
+//!
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
@@ -25,4 +30,4 @@ pub use generate::{
     Usage,
 };
 pub use sample::Algorithm;
-pub use vocab::Message;
+pub use vocab::{Message, Special};

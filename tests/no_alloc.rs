@@ -11,7 +11,7 @@ use dllm_arena::count::{thread_counts, thread_usage};
 use dllm_arena::{CountingAllocator, Counts, Lock, Phase, PhaseAccess, Region, Sealing, Usage};
 use dllm_rt::backend::cpu::threads::{Counters, ThreadPool};
 use dllm_rt::denoise::{Progress, RequestParameters};
-use dllm_rt::{Engine, GenerationParameters, Limits};
+use dllm_rt::{Batch, Engine, Generation, GenerationParameters, Limits, Model, Options, Request};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator::new();
@@ -43,6 +43,7 @@ fn main() {
             check_together(&mut engine, name, threads);
         }
     }
+    front();
     println!("no_alloc: passed");
 }
 
@@ -130,6 +131,42 @@ fn steps(engine: &mut Engine, request: &RequestParameters) -> (Counts, Usage) {
         });
     }
     (done.counts, done.usage)
+}
+
+/// The library's front: a generation alone and in a batch, and logits.
+fn front() {
+    let model = Model::built_in().unwrap();
+    let limits = Limits { logits: true, sequences: 2, ..Limits::new(200, 128, 2) };
+    let mut engine = model.load(limits, &Options::default(), &mut |_, _| ()).unwrap();
+    let request = Request::chat("What is the capital of France?");
+    let prepared = model.prepare(&request).unwrap();
+    let (ids, rows) = (prepared.ids().to_vec(), [0, 3]);
+    check_steps(&mut engine, "a generation", |engine| {
+        let mut generation = Generation::start(engine, &prepared).unwrap();
+        let mut done = Done::default();
+        while !generation.is_over() {
+            done.add(|| _ = std::hint::black_box(generation.step(engine).unwrap().committed));
+        }
+        (done.counts, done.usage)
+    });
+    check_steps(&mut engine, "a batch", |engine| {
+        let mut batch = Batch::new(engine);
+        for number in 0..2 {
+            batch.join(number, Generation::start(engine, &prepared).unwrap()).unwrap();
+        }
+        let mut done = Done::default();
+        for _ in 0..STEPS {
+            done.add(|| batch.step(engine, |number, _| _ = std::hint::black_box(number)).unwrap());
+        }
+        (done.counts, done.usage)
+    });
+    check_steps(&mut engine, "logits", |engine| {
+        let mut done = Done::default();
+        for _ in 0..STEPS {
+            done.add(|| _ = std::hint::black_box(engine.logits(&ids, &rows).unwrap()));
+        }
+        (done.counts, done.usage)
+    });
 }
 
 /// The counters see an allocation on every worker: of a thread pool as the engine has it, whose

@@ -92,7 +92,6 @@ fn one_panics(workers: usize, culprit: usize, at: usize) {
             });
         }
         note(panics(|| (0..10).for_each(|job| run(leader.begin(job, 0..2), each_phase(job)))));
-        assert!(leader.broken());
         panics_with("unusable", || leader.slot::<u32>(READ).len());
         panics_with("unusable", || leader.slot_mut::<u32>(READ).len());
         panics_with("unusable", || leader.poison(0));
@@ -129,7 +128,6 @@ fn a_pass_that_is_cut_short_breaks_the_pool() {
 fn a_worker_that_goes_away_breaks_the_pool() {
     let (mut leader, mut others) = pool(3);
     drop(others.pop());
-    assert!(leader.broken());
     panics_with("unusable", || leader.begin(0, 0..1).job());
     panics_with("unusable", || others[0].next_pass().is_some());
     // No pass is under way, so the slots are still the leader's.

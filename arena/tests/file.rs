@@ -19,7 +19,6 @@ fn bytes_stay_the_same_after_a_release() {
     let contents: Vec<u8> = (0..50_001u32).map(|at| (at * 7 + at / 256) as u8).collect();
     let file = scratch(&contents);
     let mapped = MappedFile::open(file.path()).unwrap();
-    mapped.sequential();
     assert_eq!(mapped.bytes(), contents);
     let ranges = [0..50_001, 0..0, 4095..4097, 4096..8192, 49_000..usize::MAX, 60_000..70_000];
     let reversed = std::ops::Range { start: 9000, end: 100 };

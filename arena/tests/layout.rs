@@ -2,6 +2,11 @@
 
 use dllm_arena::{ALIGN, Layout, Request, Span, place};
 use proptest::prelude::*;
+use std::ops::Range;
+
+fn span(offset: usize, bytes: usize) -> Span {
+    Span { offset, bytes }
+}
 
 fn rounded(bytes: usize) -> usize {
     bytes.div_ceil(ALIGN) * ALIGN
@@ -17,6 +22,7 @@ proptest! {
     #[test]
     fn live_together_means_apart(requests in prop::collection::vec(request(), 0..40)) {
         let layout = place(&requests).unwrap();
+        prop_assert_eq!(&layout, &place(&requests.clone()).unwrap());
         prop_assert_eq!(layout.spans.len(), requests.len());
         for (request, span) in requests.iter().zip(&layout.spans) {
             prop_assert_eq!(span.bytes, request.bytes);
@@ -36,11 +42,8 @@ proptest! {
                 prop_assert!(pair[0].offset + pair[0].bytes <= pair[1].offset, "{pair:?}");
             }
         }
-    }
-
-    #[test]
-    fn total_lies_between_the_bounds(requests in prop::collection::vec(request(), 0..40)) {
-        let total = place(&requests).unwrap().bytes;
+        // The total lies between its bounds.
+        let total = layout.bytes;
         let sum: usize = requests.iter().map(|request| rounded(request.bytes)).sum();
         let live_at = |phase: usize| -> usize {
             let live = requests.iter().filter(|request| request.live.contains(&phase));
@@ -49,39 +52,18 @@ proptest! {
         let lower = (0..20).map(live_at).max().unwrap_or(0);
         prop_assert!(lower <= total && total <= sum, "{lower} <= {total} <= {sum}");
     }
-
-    #[test]
-    fn the_same_requests_give_the_same_layout(requests in prop::collection::vec(request(), 0..40)) {
-        prop_assert_eq!(place(&requests), place(&requests.clone()));
-    }
 }
 
 #[test]
 fn memory_is_used_again_once_its_owner_is_dead() {
-    let requests = [
-        Request { bytes: 100, live: 0..2 },
-        Request { bytes: 1000, live: 1..3 },
-        Request { bytes: 70, live: 2..4 },
-        Request { bytes: 10, live: 0..4 },
-    ];
-    let layout = place(&requests).unwrap();
-    let expected = [(1024, 100), (0, 1000), (1024, 70), (1152, 10)];
-    let spans = expected.map(|(offset, bytes)| Span { offset, bytes }).to_vec();
-    assert_eq!(layout, Layout { spans, bytes: 1216 });
-}
-
-#[test]
-fn a_gap_between_two_is_filled() {
-    // The middle one is dead by the time the small one comes; the outer two are not.
-    let requests = [
-        Request { bytes: 3 * 64, live: 0..9 },
-        Request { bytes: 2 * 64, live: 0..1 },
-        Request { bytes: 2 * 64, live: 0..9 },
-        Request { bytes: 64, live: 5..9 },
-    ];
-    let layout = place(&requests).unwrap();
-    let offsets: Vec<usize> = layout.spans.iter().map(|span| span.offset).collect();
-    assert_eq!((offsets, layout.bytes), (vec![0, 192, 320, 192], 448));
+    let check = |requests: [(usize, Range<usize>); 4], offsets: [usize; 4], bytes| {
+        let spans = std::array::from_fn::<_, 4, _>(|at| span(offsets[at], requests[at].0));
+        let requests = requests.map(|(bytes, live)| Request { bytes, live });
+        assert_eq!(place(&requests), Some(Layout { spans: spans.to_vec(), bytes }));
+    };
+    check([(100, 0..2), (1000, 1..3), (70, 2..4), (10, 0..4)], [1024, 0, 1024, 1152], 1216);
+    // A gap: the second is dead by the time the last one comes, those around it are not.
+    check([(192, 0..9), (128, 0..1), (128, 0..9), (64, 5..9)], [0, 192, 320, 192], 448);
 }
 
 #[test]
@@ -97,7 +79,6 @@ fn overflow_is_none() {
 
 #[test]
 fn spans_overlap_only_where_they_share_a_byte() {
-    let span = |offset, bytes| Span { offset, bytes };
     assert!(span(0, 10).overlaps(&span(9, 1)) && span(9, 1).overlaps(&span(0, 10)));
     assert!(!span(0, 10).overlaps(&span(10, 1)) && !span(10, 1).overlaps(&span(0, 10)));
     assert!(!span(0, 10).overlaps(&span(5, 0)) && !span(5, 0).overlaps(&span(0, 10)));

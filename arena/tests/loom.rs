@@ -10,7 +10,7 @@
 #![cfg(loom)]
 
 use dllm_arena::barrier::{Barrier, Ended, Signal};
-use dllm_arena::{Item, Lock, Options, Pass, Phase, PhaseAccess, Region, Sealing};
+use dllm_arena::{Lock, Options, Pass, PhaseAccess, Region, Sealing};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
@@ -132,34 +132,10 @@ fn a_member_that_ends_the_barrier_releases_the_others() {
     });
 }
 
-/// How two items are claimed.
-#[derive(Clone, Copy)]
-enum Claiming {
-    /// One after the other.
-    All,
-    /// The first and the third of four, the others being left out.
-    Some,
-}
-
-impl Claiming {
-    fn stride(self) -> usize {
-        match self {
-            Claiming::All => 1,
-            Claiming::Some => 2,
-        }
-    }
-
-    fn next<'p>(self, phase: &'p Phase<'_>) -> Option<Item<'p>> {
-        match self {
-            Claiming::All => phase.claim(2),
-            Claiming::Some => phase.claim_next(4, |at| at.next_multiple_of(2)),
-        }
-    }
-}
-
 /// One value for each item and one that each phase reads.
 struct Watches {
-    claiming: Claiming,
+    /// Two items are run: all that there are, or the first of `every` each.
+    every: usize,
     items: [Watched; 2],
     between: Watched,
 }
@@ -169,28 +145,27 @@ fn run(mut pass: Pass<'_, u32>, watches: &Watches) {
     while let Some(phase) = pass.next_phase() {
         // The leader changed this before the pass, and will again after it.
         assert_eq!(watches.between.get(), job);
-        while let Some(item) = watches.claiming.next(&phase) {
-            watches.items[item.index() / watches.claiming.stride()].add(1);
+        let every = watches.every;
+        let claim = || match every {
+            1 => phase.claim(2),
+            _ => phase.claim_next(2 * every, |at| at.next_multiple_of(every)),
+        };
+        while let Some(item) = claim() {
+            watches.items[item.index() / every].add(1);
         }
     }
 }
 
 /// The whole protocol: begin, next_pass, claims that start again with each phase, the leader's
 /// turn between the passes, and its end.
-fn pool_passes(
-    workers: usize,
-    passes: u32,
-    phases: usize,
-    claiming: Claiming,
-    preemptions_max: usize,
-) {
+fn pool_passes(workers: usize, passes: u32, phases: usize, every: usize, preemptions_max: usize) {
     check(preemptions_max, move || {
         let region = Region::reserve(1, &Options { huge_pages: false, lock: Lock::Off }).unwrap();
         let table = vec![PhaseAccess::default(); phases];
         let sealing = Sealing { phases: table, workers, ..Sealing::default() };
         let (mut leader, others) = region.seal::<u32>(sealing).unwrap();
         let items = [Watched::new(), Watched::new()];
-        let watches = Arc::new(Watches { claiming, items, between: Watched::new() });
+        let watches = Arc::new(Watches { every, items, between: Watched::new() });
         let others: Vec<_> = others
             .into_iter()
             .map(|mut worker| {
@@ -218,26 +193,14 @@ fn pool_passes(
 }
 
 #[test]
-fn a_pool_of_two_runs_two_passes() {
-    pool_passes(2, 2, 1, Claiming::All, 2);
-}
-
-#[test]
-fn a_pool_of_two_runs_a_pass_of_two_phases() {
-    pool_passes(2, 1, 2, Claiming::All, 2);
-}
-
-#[test]
-fn a_pool_of_two_leaves_items_out() {
-    pool_passes(2, 1, 2, Claiming::Some, 2);
+fn a_pool_of_two_runs_two_passes_and_two_phases() {
+    pool_passes(2, 2, 1, 1, 2);
+    pool_passes(2, 1, 2, 1, 2);
+    pool_passes(2, 1, 2, 2, 2);
 }
 
 #[test]
 fn a_pool_of_three_runs_a_pass() {
-    pool_passes(3, 1, 1, Claiming::All, 1);
-}
-
-#[test]
-fn a_pool_of_three_leaves_items_out() {
-    pool_passes(3, 1, 1, Claiming::Some, 1);
+    pool_passes(3, 1, 1, 1, 1);
+    pool_passes(3, 1, 1, 2, 1);
 }

@@ -116,7 +116,7 @@ fn the_constructors_cover_what_they_say() {
         bytes_by_marking(&partition).unwrap()
     };
     let range = |bytes| (0..bytes).collect::<HashSet<usize>>();
-    assert_eq!(all(Partition::whole(1000)), range(1000));
+    assert_eq!(all(Partition::blocks(1, 1000)), range(1000));
     assert_eq!(all(Partition::blocks(10, 100)), range(1000));
     assert_eq!(all(Partition::columns(5, 20, 100, 10)), range(1000));
     assert_eq!(all(Partition::grouped(2, 5, 10, 50, 10)), range(1000));
@@ -124,7 +124,7 @@ fn the_constructors_cover_what_they_say() {
     let part = all(Partition::columns(3, 4, 20, 2));
     assert_eq!(part, (0..12).chain(20..32).collect());
     assert_eq!(Partition::blocks(10, 100).starting_at(7).first, 7);
-    assert_eq!(accepted(Partition::whole(1001)), Err(PartitionError::Outside));
+    assert_eq!(accepted(Partition::blocks(1, 1001)), Err(PartitionError::Outside));
     assert_eq!(accepted(Partition::blocks(11, 100)), Err(PartitionError::Outside));
     // The last group need not be full.
     let partial = Partition { items: 9, ..Partition::grouped(2, 5, 10, 50, 10) };
@@ -149,17 +149,16 @@ fn impossible_numbers_are_faults_and_no_overflow() {
     }
     let huge = usize::MAX;
     assert_eq!(accepted(Partition { first: huge, ..good }), Err(PartitionError::Items));
-    assert_eq!(accepted(Partition { chunk: huge, ..good }), Err(PartitionError::Outside));
-    assert_eq!(accepted(Partition { pitch: huge, ..good }), Err(PartitionError::Outside));
-    assert_eq!(accepted(Partition { pieces: huge, ..good }), Err(PartitionError::Outside));
-    let far = Partition { items: huge, outer_stride: huge, ..good };
-    assert_eq!(accepted(far), Err(PartitionError::Outside));
-    let many = Partition { items: huge / 2, inner: 1, outer_stride: 200, ..good };
-    assert_eq!(accepted(many), Err(PartitionError::Outside));
-    assert_eq!(
-        accepted(Partition::grouped(huge, huge, huge, huge, huge)),
-        Err(PartitionError::Outside)
-    );
+    for outside in [
+        Partition { chunk: huge, ..good },
+        Partition { pitch: huge, ..good },
+        Partition { pieces: huge, ..good },
+        Partition { items: huge, outer_stride: huge, ..good },
+        Partition { items: huge / 2, inner: 1, outer_stride: 200, ..good },
+        Partition::grouped(huge, huge, huge, huge, huge),
+    ] {
+        assert_eq!(accepted(outside), Err(PartitionError::Outside), "{outside:?}");
+    }
 }
 
 #[test]
@@ -187,7 +186,7 @@ fn workers_are_counted() {
 
 #[test]
 fn memory_that_is_written_is_not_used_twice() {
-    let whole = |slot| (slot, Partition::whole(64));
+    let whole = |slot| (slot, Partition::blocks(1, 64));
     let uses = |reads: &[usize], writes: &[usize], scratch: &[usize]| {
         seal(one_phase(PhaseAccess {
             reads: reads.to_vec(),

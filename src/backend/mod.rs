@@ -9,6 +9,8 @@ mod limits;
 mod options;
 mod pass;
 
+pub use cpu::threads::Counters;
+pub use cpu::threads::cpus::physical_count;
 pub use dllm_arena::Lock;
 pub use dllm_cpu::FloatEnv;
 pub use error::Error;
@@ -20,7 +22,8 @@ use crate::gguf::Gguf;
 use crate::model::Network;
 use crate::sample::Choice;
 use cpu::Cpu;
-use cpu::threads::Counters;
+use cpu::load::Threads;
+use cpu::threads::cpus::allowed_count;
 
 /// A model on its device. Everything was allocated by [`Backend::load`].
 pub enum Backend {
@@ -33,7 +36,7 @@ impl Backend {
     /// the bytes of memory that are ready so far and their total.
     ///
     /// # Errors
-    /// Limits, weights or memory that do not do, by name.
+    /// A limit out of range, a weight that cannot be used, memory that does not fit; each by name.
     pub fn load(
         gguf: &Gguf,
         model: &Network,
@@ -101,4 +104,10 @@ impl Backend {
         let Backend::Cpu(cpu) = self;
         cpu.pool.leader_mut().poison(pattern);
     }
+}
+
+/// The hash of a file's content, read by up to `threads` threads.
+pub fn hash(gguf: &Gguf, threads: usize) -> String {
+    let threads = Threads { count: threads.min(allowed_count()), enter: &|_| () };
+    cpu::load::hash(gguf, &threads, &mut |_| ())
 }

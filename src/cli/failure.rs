@@ -102,7 +102,11 @@ macro_rules! from {
 from!(Error, backend::Error, gguf::Error, model::Error, vocab::Error, denoise::Error, synth::Error);
 
 /// Names of fields that a message of the library may hold in backticks and that are flags here.
-const FIELDS: [&str; 24] = [
+const FIELDS: [&str; 28] = [
+    "rows",
+    "output_rows",
+    "sequences",
+    "stop",
     "preset",
     "max_tokens",
     "steps",

@@ -132,8 +132,8 @@ macro_rules! generation_command {
                 /// or on both sides of it (dual) (default: none)
                 #[argh(option, arg_name = "kind")]
                 cache: Option<dllm_rt::denoise::Cache>,
-                /// with --cache: compute all of them anew after so many steps of a block (default:
-                /// at its first step alone)
+                /// with --cache: compute all rows again after this many passes of a block (default:
+                /// at its first pass alone)
                 #[argh(option, arg_name = "n")]
                 refresh: Option<u32>,
                 /// true or false: whether to begin with one block and append others while the text

@@ -30,7 +30,7 @@ const USAGE: u8 = 2;
 /// What a shell sees after an interrupt: 128 and the number of SIGINT.
 const INTERRUPTED: u8 = 130;
 
-/// The commands that there are.
+/// Commands of this version.
 const COMMANDS: [&str; 8] =
     ["run", "tokenize", "detokenize", "inspect", "logits", "plan", "bench", "eval"];
 /// Commands that a later version will have.

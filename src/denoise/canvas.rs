@@ -135,7 +135,7 @@ impl Canvas {
         })
     }
 
-    /// The settings that it runs by.
+    /// Its parameters.
     pub fn parameters(&self) -> &GenerationParameters {
         &self.parameters
     }

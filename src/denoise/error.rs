@@ -61,7 +61,7 @@ pub enum Error {
     )]
     GrowWithoutBlocks,
     /// `refresh` without a cache.
-    #[error("`refresh` says how long a cache is kept; give `cache` prefix or dual")]
+    #[error("`refresh` says how many passes a cache serves; give `cache` prefix or dual")]
     RefreshWithoutCache,
     /// A cache under classifier-free guidance, whose second pass has other keys.
     #[error(

@@ -35,8 +35,8 @@ impl Slots {
         Some(self.use_for(slot, Some(sequence)))
     }
 
-    /// The first row of a slot for a sequence, or for nobody beyond this pass: one that nobody
-    /// holds, or the one that has not been used for the longest time.
+    /// The first row of a slot for a sequence, or without one for this pass alone: a free slot, or
+    /// the least recently used.
     pub fn take(&mut self, sequence: Option<u64>) -> usize {
         let age = |slot: &usize| (self.slots[*slot].holder.is_some(), self.slots[*slot].used);
         let Some(slot) = (0..self.slots.len()).min_by_key(age) else {
@@ -112,10 +112,10 @@ impl Age {
     /// the block is cached. Where nothing is generated the block, at the prompt's end, is empty.
     pub fn rows(&self, canvas: &mut Canvas) -> Range<usize> {
         // A canvas may grow when its step is planned.
-        let wanted = canvas.plan_step();
-        let wanted = wanted.first().zip(wanted.last()).map(|(f, l)| (f.row, l.row));
+        let candidates = canvas.plan_step();
+        let candidates = candidates.first().zip(candidates.last()).map(|(f, l)| (f.row, l.row));
         let (positions, (block, _)) = (canvas.ids().len(), canvas.block());
-        let Some((first, last)) = wanted.filter(|_| self.needs_slot(canvas)) else {
+        let Some((first, last)) = candidates.filter(|_| self.needs_slot(canvas)) else {
             return 0..positions;
         };
         let mut start = block.start.min(first as usize);
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!((slots.touch(10), slots.take(Some(14))), (None, 64));
     }
 
-    /// Plans and ends steps: the rows of each, of which the wanted position `best` commits.
+    /// Plans and ends steps: the rows of each, of which the candidate `best` commits.
     fn rows(
         kind: Kind,
         prompt: &[u32],
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(rows, [(0, 39), (9, 39), (9, 39)]);
     }
 
-    /// Holes alone: from the first to the last that is wanted or has changed.
+    /// Holes alone: from the first to the last that is a candidate or has changed.
     #[test]
     fn an_empty_block_is_no_reason_to_compute_a_row() {
         let prompt = [MASK, 5, 5, MASK, 5, MASK, 5, MASK, 5];

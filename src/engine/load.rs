@@ -3,8 +3,7 @@
 use super::kv_cache::{Age, Slots};
 use super::sequence::Sequence;
 use super::stats::StepStats;
-use crate::backend::cpu::threads::Counters;
-use crate::backend::{Backend, FloatEnv, Limits, LoadReport, Options};
+use crate::backend::{Backend, Counters, FloatEnv, Limits, LoadReport, Options};
 use crate::denoise::{Cache, Canvas, GenerationParameters, TokenFacts};
 use crate::error::Error;
 use crate::gguf::Gguf;
@@ -64,7 +63,7 @@ impl Engine {
     /// Lays out a request. The only allocations of a generation are made here.
     ///
     /// # Errors
-    /// A prompt or parameters that does not fit the model or the limits; a model that generates
+    /// A prompt or parameters that do not fit the model or the limits; a model that generates
     /// nothing.
     pub fn sequence(
         &mut self,

@@ -16,7 +16,7 @@ mod step;
 #[cfg(test)]
 mod tests;
 
-pub use crate::backend::cpu::threads::Counters;
+pub use crate::backend::Counters;
 pub use load::{Engine, kind_of};
 pub use sequence::Sequence;
 pub use stats::{Milliseconds, SplitMs, StepStats};

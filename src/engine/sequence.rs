@@ -25,9 +25,9 @@ impl Sequence {
         &self.canvas
     }
 
-    /// Gives up the rest of the run.
-    pub fn into_canvas(self) -> Canvas {
-        self.canvas
+    /// Whether both are of one engine.
+    pub fn shares_engine(&self, other: &Sequence) -> bool {
+        Arc::ptr_eq(&self.engine, &other.engine)
     }
 
     /// The rows that the next pass computes: all of them, or with a KV cache those that may differ

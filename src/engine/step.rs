@@ -66,7 +66,7 @@ impl Engine {
     /// One forward pass over `ids`: the logits of `rows`, as the model gives them.
     ///
     /// # Errors
-    /// More tokens or rows than planned, or ones out of range; limits without logits.
+    /// More tokens or rows than planned, ones out of range, or no row; limits without logits.
     pub fn logits(&mut self, ids: &[u32], rows: &[u32]) -> Result<Logits<'_>, Error> {
         if !self.limits().logits {
             return Err(Error::LogitsNotPlanned);
@@ -80,6 +80,9 @@ impl Engine {
             return Err(Error::Row { row: *row, rows: ids.len() });
         }
         self.check_output_rows(rows.len())?;
+        if rows.is_empty() {
+            return Err(Error::NoRows);
+        }
         self.write_ids(0, ids);
         self.backend.input(Input::OutputRows)[..rows.len()].copy_from_slice(rows);
         let key_row = self.slots.take(None);
@@ -157,12 +160,12 @@ impl Engine {
         let shift = (row as u32).wrapping_sub(rows.start as u32);
         let sampling = Some((*canvas.rule(), canvas.step_index()));
         pass.logits |= *full_logits || canvas.rule().needs_logits();
-        let wanted = canvas.plan_step();
-        self.write_outputs(output_row, wanted, shift);
-        pass.chosen += wanted.len();
-        let outputs = if *full_logits { keys } else { wanted.len() };
+        let candidates = canvas.plan_step();
+        self.write_outputs(output_row, candidates, shift);
+        pass.chosen += candidates.len();
+        let outputs = if *full_logits { keys } else { candidates.len() };
         if *full_logits {
-            self.write_others(wanted.len(), keys);
+            self.write_others(candidates.len(), keys);
         }
         let (rows, first) = (rows.len(), rows.start);
         let others = SequenceRows::default();
@@ -191,24 +194,24 @@ impl Engine {
     }
 
     /// Output rows of the pass from `first` on: those of a sequence, each `shift` further.
-    fn write_outputs(&mut self, first: usize, wanted: &[Candidate], shift: u32) {
+    fn write_outputs(&mut self, first: usize, candidates: &[Candidate], shift: u32) {
         let rows = self.backend.input(Input::OutputRows);
-        for (to, wanted) in rows[first..].iter_mut().zip(wanted) {
-            *to = wanted.row.wrapping_add(shift);
+        for (to, candidate) in rows[first..].iter_mut().zip(candidates) {
+            *to = candidate.row.wrapping_add(shift);
         }
         let positions = self.backend.input(Input::Positions);
-        for (to, wanted) in positions[first..].iter_mut().zip(wanted) {
-            *to = wanted.position;
+        for (to, candidate) in positions[first..].iter_mut().zip(candidates) {
+            *to = candidate.position;
         }
     }
 
-    /// Adds output rows that no position wants, until there are `rows` of them.
+    /// Adds output rows that belong to no candidate, until there are `rows` of them.
     fn write_others(&mut self, chosen: usize, rows: usize) {
         let slot = self.backend.input(Input::OutputRows);
-        let (wanted, others) = slot[..rows].split_at_mut(chosen);
-        // Wanted rows rise with their positions.
-        let unwanted = (0..rows as u32).filter(|row| wanted.binary_search(row).is_err());
-        for (to, row) in others.iter_mut().zip(unwanted) {
+        let (candidates, others) = slot[..rows].split_at_mut(chosen);
+        // Candidates' rows rise with their positions.
+        let free = (0..rows as u32).filter(|row| candidates.binary_search(row).is_err());
+        for (to, row) in others.iter_mut().zip(free) {
             *to = row;
         }
     }

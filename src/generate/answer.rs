@@ -13,8 +13,8 @@ use std::fmt;
 pub struct Usage {
     /// Tokens of the prompt, holes included.
     pub prompt_tokens: usize,
-    /// Tokens that were generated, to the end of the text; its end, masks and what comes after not
-    /// counted, tokens in holes counted.
+    /// Tokens that were generated up to the first end token; the end token, masks and what comes
+    /// after are not counted, tokens in holes and after a stop text are.
     pub completion_tokens: usize,
 }
 

@@ -27,7 +27,8 @@ pub enum FinishReason {
     Interrupt,
 }
 
-/// A request that is being answered on an engine.
+/// A request that is being answered on an engine. Give up one that is not over with
+/// [`Engine::release`]: otherwise its KV slot is the last to be used again.
 #[derive(Debug)]
 pub struct Generation {
     sequence: Sequence,
@@ -78,7 +79,12 @@ impl Generation {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Takes `flag` in place of its own: whoever sets it cancels the generation.
+    /// What cancels it, from any thread: it ends before its next step once this is true.
+    pub fn canceller(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.cancelled)
+    }
+
+    /// Has `flag`, which other threads may set, cancel it from now on.
     pub fn cancel_by(&mut self, flag: Arc<AtomicBool>) {
         self.cancelled = flag;
     }
@@ -162,13 +168,19 @@ impl Batch {
     /// Adds a generation under a number of the caller's.
     ///
     /// # Errors
-    /// [`Error::SequencesTooMany`] where there is no room.
+    /// [`Error::SequencesTooMany`] where there is no room, [`Error::ForeignSequence`] for a
+    /// generation of another engine than the batch's first.
     pub fn join(&mut self, number: u64, generation: Generation) -> Result<(), Error> {
         if !self.has_room() {
             return Err(Error::SequencesTooMany {
                 sequences: self.members.len() + 1,
                 sequences_max: self.sequences,
             });
+        }
+        if let Some(first) = self.members.first()
+            && !first.generation.sequence.shares_engine(&generation.sequence)
+        {
+            return Err(Error::ForeignSequence);
         }
         self.members.push(Member { number, generation });
         Ok(())

@@ -2,9 +2,7 @@
 
 use super::generation::Generation;
 use super::request::{self, PreparedRequest, Request};
-use crate::backend::cpu::load::{self, Threads};
-use crate::backend::cpu::threads::cpus;
-use crate::backend::{Limits, Options};
+use crate::backend::{self, Limits, Options};
 use crate::demo;
 use crate::denoise::{Canvas, GenerationParameters, RequestParameters, TokenFacts};
 use crate::engine::{Engine, kind_of};
@@ -104,8 +102,7 @@ impl Model {
 
     /// The hash of the file's content, read by several threads.
     pub fn hash(&self, threads: usize) -> String {
-        let threads = Threads { count: threads.min(cpus::allowed_count()), enter: &|_| () };
-        load::hash(&self.gguf, &threads, &mut |_| ())
+        backend::hash(&self.gguf, threads)
     }
 
     /// Whether the token ends a text or a turn.
@@ -139,6 +136,9 @@ impl Model {
     /// A prompt that cannot be encoded or is too long for the model, parameters that it refuses.
     pub fn prepare(&self, request: &Request) -> Result<PreparedRequest, Error> {
         let parameters = GenerationParameters::new(self.kind(), &request.parameters)?;
+        if request.stop.iter().any(String::is_empty) {
+            return Err(Error::EmptyStop);
+        }
         let mask = request.holes.then_some(self.facts.mask_token);
         let prepared = PreparedRequest {
             ids: request.prompt.encode(&self.vocab, mask)?,

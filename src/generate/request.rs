@@ -1,8 +1,7 @@
 //! A request, as asked and as prepared for a model, and the limits that follow from it.
 
 use super::prompt::Prompt;
-use crate::backend::Limits;
-use crate::backend::cpu::threads::cpus;
+use crate::backend::{Limits, physical_count};
 use crate::denoise::{Cache, GenerationParameters, RequestParameters, TokenFacts};
 use crate::vocab::{Message, Special};
 use std::time::Duration;
@@ -103,6 +102,6 @@ pub fn limits(parameters: &GenerationParameters, rows: usize, holes: usize) -> L
         guidance: parameters.cfg_scale > 0.0,
         kv_cache: parameters.cache != Cache::None,
         // A canvas without masks needs no logits, but a plan is for at least one row.
-        ..Limits::new(rows, parameters.candidates_max(holes).max(1), cpus::physical_count())
+        ..Limits::new(rows, parameters.candidates_max(holes).max(1), physical_count())
     }
 }

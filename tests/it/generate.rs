@@ -78,8 +78,7 @@ fn deadlines_and_cancellation_leave_the_text_so_far() {
     assert_eq!(engine.stats().passes, 0);
 
     let mut generation = model.start(&mut engine, &Request::chat(PARIS)).unwrap();
-    let flag = Arc::new(AtomicBool::new(false));
-    generation.cancel_by(Arc::clone(&flag));
+    let flag = generation.canceller();
     let committed = generation.step(&mut engine).unwrap().committed.len();
     assert!(committed > 0 && !generation.is_over());
     std::thread::spawn(move || flag.store(true, Ordering::Relaxed)).join().unwrap();
@@ -87,6 +86,33 @@ fn deadlines_and_cancellation_leave_the_text_so_far() {
     let answer = model.answer(&generation).unwrap();
     assert_eq!(answer.finish_reason, FinishReason::Interrupt);
     assert_eq!(answer.masks_left as usize, 128 - committed);
+
+    // A flag of the caller's, for many.
+    let flag = Arc::new(AtomicBool::new(true));
+    let mut generation = model.start(&mut engine, &Request::chat(PARIS)).unwrap();
+    generation.cancel_by(flag);
+    assert!(generation.is_over());
+}
+
+/// One of another engine would make every later step of all the others fail.
+#[test]
+fn a_batch_is_of_one_engine() {
+    let (model, mut one) = built_in(2);
+    let mut other = model.engine(1, 200).unwrap();
+    let request = Request::chat(PARIS);
+    let mut batch = Batch::new(&one);
+    batch.join(1, model.start(&mut one, &request).unwrap()).unwrap();
+    let foreign = batch.join(2, model.start(&mut other, &request).unwrap());
+    assert!(matches!(foreign.unwrap_err(), Error::ForeignSequence));
+    batch.join(3, model.start(&mut one, &request).unwrap()).unwrap();
+    batch.step(&mut one, |_, _| ()).unwrap();
+}
+
+#[test]
+fn an_empty_stop_text_is_refused() {
+    let (model, _) = built_in(1);
+    let request = Request { stop: vec!["D-".into(), String::new()], ..Request::chat(PARIS) };
+    assert!(matches!(model.prepare(&request).unwrap_err(), Error::EmptyStop));
 }
 
 /// Every way to save work, joining and leaving at different steps.

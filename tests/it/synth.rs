@@ -116,7 +116,7 @@ fn a_synthetic_model_generates_and_one_of_llama_says_that_it_does_not() {
         while !sequence.canvas().is_done() {
             engine.step_one(&mut sequence).unwrap();
         }
-        let canvas = sequence.into_canvas();
+        let canvas = sequence.canvas();
         assert!(!canvas.ids().contains(&facts.mask_token), "{:?}", canvas.ids());
     }
 }

@@ -40,11 +40,6 @@ pub struct Partition {
 }
 
 impl Partition {
-    /// One item, number 0, writes the first `bytes` of the slot.
-    pub fn whole(bytes: usize) -> Partition {
-        Partition::blocks(1, bytes)
-    }
-
     /// Item `i` writes the `block_bytes` from `i * block_bytes`: rows, or blocks of rows.
     pub fn blocks(items: usize, block_bytes: usize) -> Partition {
         Partition::columns(items, block_bytes, items.saturating_mul(block_bytes), 1)
@@ -141,15 +136,6 @@ pub struct PhaseAccess {
     pub writes: Vec<(usize, Partition)>,
     /// Slots of which each worker has an equal part to itself.
     pub scratch: Vec<usize>,
-}
-
-impl PhaseAccess {
-    /// The most items that [`crate::Phase::claim`] takes: one past the last that may write
-    /// anything. No bound where the phase writes nothing.
-    pub fn items_max(&self) -> usize {
-        let ends = self.writes.iter().map(|(_, part)| part.first.saturating_add(part.items));
-        ends.max().unwrap_or(usize::MAX)
-    }
 }
 
 /// What a region is sealed with.

@@ -51,10 +51,10 @@ pub enum ReserveError {
 /// A region that is being filled: one owner, ordinary borrowing.
 #[derive(Debug)]
 pub struct Region {
-    map: MmapMut,
+    pub(super) map: MmapMut,
     /// Where the region starts in the mapping (0, or the first huge page boundary).
-    start: usize,
-    bytes: usize,
+    pub(super) start: usize,
+    pub(super) bytes: usize,
     huge_pages: bool,
     locked: bool,
     warnings: Vec<String>,
@@ -182,11 +182,6 @@ impl Region {
         }
         parts.sort_by_key(|&(at, _)| at);
         parts.into_iter().map(|(_, part)| part).collect()
-    }
-
-    /// The mapping, where the region starts in it, and its length: for sealing.
-    pub(crate) fn into_parts(self) -> (MmapMut, usize, usize) {
-        (self.map, self.start, self.bytes)
     }
 
     fn all(&self) -> &[u8] {

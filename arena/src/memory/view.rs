@@ -26,7 +26,7 @@ unsafe impl Sync for Memory {}
 
 impl Memory {
     pub(crate) fn new(region: Region, fixed_bytes: usize) -> Memory {
-        let (mut map, offset, bytes) = region.into_parts();
+        let Region { mut map, start: offset, bytes, .. } = region;
         assert!(offset + bytes <= map.len() && fixed_bytes <= bytes);
         let start = map[offset..].as_mut_ptr();
         Memory { start, bytes, fixed_bytes, _map: map }

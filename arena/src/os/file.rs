@@ -1,7 +1,7 @@
 //! A model file, mapped read-only for the length of the load.
 
 use crate::os::pages::PAGE_BYTES;
-use memmap2::{Advice, Mmap, UncheckedAdvice};
+use memmap2::{Mmap, UncheckedAdvice};
 use std::fs::{self, File};
 use std::io;
 use std::ops::Range;
@@ -42,12 +42,6 @@ impl MappedFile {
     /// The file's contents.
     pub fn bytes(&self) -> &[u8] {
         &self.map
-    }
-
-    /// Says that the file will be read from start to end, so that the kernel reads ahead.
-    pub fn sequential(&self) {
-        // Advice that is not taken costs only speed.
-        let _ = self.map.advise(Advice::Sequential);
     }
 
     /// Drops the resident pages that lie wholly inside `range` (in bytes, cut to the file). Reading

@@ -71,7 +71,6 @@
 //! accessors panic. The memory is the last owner's to unmap.
 
 use crate::memory::access::{self, SealError, Sealing};
-use crate::memory::layout::Span;
 use crate::memory::region::Region;
 use crate::threads::phase::Phase;
 use crate::threads::shared::{Activity, BROKEN, Core};
@@ -127,31 +126,13 @@ impl Region {
     }
 }
 
-/// Worker 0: begins passes, and owns the slots between them. Dropping it sends the others home.
+/// Worker 0: begins passes, and owns the slots between them. Dropping it ends the workers.
 pub struct Leader<J: Copy + Send + Sync> {
     shared: Arc<Shared<J>>,
     activity: Activity,
 }
 
 impl<J: Copy + Send + Sync> Leader<J> {
-    /// How many threads the thread pool has, this one among them.
-    pub fn workers(&self) -> usize {
-        self.shared.core.workers
-    }
-
-    /// Whether a worker panicked or went away: [`Leader::begin`] would panic.
-    pub fn broken(&self) -> bool {
-        self.shared.core.failed()
-    }
-
-    /// The contents of a span of the fixed part.
-    ///
-    /// # Panics
-    /// Where the span leaves the fixed part or is no whole number of aligned `T`s.
-    pub fn fixed<T: Pod>(&self, span: Span) -> &[T] {
-        self.shared.core.memory.fixed(span)
-    }
-
     /// The contents of a slot, between passes.
     ///
     /// # Panics
@@ -246,11 +227,6 @@ pub struct Worker<J: Copy + Send + Sync> {
 }
 
 impl<J: Copy + Send + Sync> Worker<J> {
-    /// This worker's number, from 1.
-    pub fn worker(&self) -> usize {
-        self.number
-    }
-
     /// Waits for the next pass, parked if that takes long; `None` once the leader is gone. The
     /// worker must run the pass's phases to their end.
     ///

@@ -9,7 +9,7 @@ use dllm_rt::synth::{Recipe, Shape, SyntheticFile, Types};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-/// The types whose matrices are measured where nobody says.
+/// The types whose matrices are measured by default.
 const TYPES: [Types; 4] = [
     Types::One(Dtype::Q4_K),
     Types::One(Dtype::Q6_K),

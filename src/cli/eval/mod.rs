@@ -1,4 +1,4 @@
-//! `eval`: how many tasks a model gets right, and at what price.
+//! `eval`: how many tasks a model gets right, and the passes and time that takes.
 
 mod measure;
 mod plot;

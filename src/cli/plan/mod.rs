@@ -12,7 +12,7 @@ use dllm_rt::engine::kind_of;
 use dllm_rt::model::{Config, Network};
 use dllm_rt::{Error, GenerationParameters, Limits, RequestParameters, generate};
 
-/// Prompt tokens where nobody says: as many as are generated.
+/// Prompt tokens by default: as many as are generated.
 const PROMPT_TOKENS: u32 = 128;
 
 /// Prints the operators of a forward pass and the arena with every buffer, before anything is

@@ -67,15 +67,11 @@ pub(crate) trait Format: Copy + Send + Sync + 'static {
     /// f32 scales of a row of a packed block, and mins if there are any.
     const FLOATS: usize = if Self::SUPER { 1 } else { SLOTS };
 
-    /// Offset in bytes of the f32 scales.
+    // Offsets in bytes: f32 scales, f32 mins, integer scales, integer mins, codes.
     const D: usize = 0;
-    /// Offset in bytes of the f32 mins.
     const DMIN: usize = Self::D + Self::FLOATS * GROUP_ROWS * size_of::<f32>();
-    /// Offset in bytes of the integer scales.
     const SCALES: usize = if Self::MIN { 2 * Self::DMIN } else { Self::DMIN };
-    /// Offset in bytes of the integer mins.
     const MINS: usize = Self::SCALES + if Self::SUPER { Self::N_SUB * GROUP_ROWS } else { 0 };
-    /// Offset in bytes of the codes.
     const CODES: usize =
         Self::MINS + if Self::SUPER && Self::MIN { Self::N_SUB * GROUP_ROWS } else { 0 };
     /// Bytes of a packed block, a multiple of 32.

@@ -43,24 +43,14 @@ impl Tokens {
             factors,
         };
         for t in 0..all.codes.len() {
-            for sb in 0..supers {
+            let mut codes = all.codes[t].clone();
+            codes.resize(supers * 256, 0);
+            for (sb, codes) in codes.chunks_exact(256).enumerate() {
                 let at = sb * capacity + t;
-                let code = |k: usize| all.codes[t].get(sb * 256 + k).copied().unwrap_or(0);
-                for k in 0..64 {
-                    let four = [0, 1, 2, 3].map(|b| code(4 * k + b).cast_unsigned());
-                    all.words[at * 64 + k] = i32::from_le_bytes(four);
+                for (word, four) in all.words[at * 64..].iter_mut().zip(codes.as_chunks().0) {
+                    *word = i32::from_le_bytes(four.map(i8::cast_unsigned));
                 }
-                let sum = |from: usize, n: usize| -> i32 {
-                    (from..from + n).map(|k| i32::from(code(k))).sum()
-                };
-                for pair in 0..8 {
-                    let word = two_shorts(sum(pair * 32, 16), sum(pair * 32 + 16, 16));
-                    all.sums[at * 16 + pair] = word;
-                }
-                for pair in 0..4 {
-                    let word = two_shorts(sum(pair * 64, 32), sum(pair * 64 + 32, 32));
-                    all.sums[at * 16 + 8 + pair] = word;
-                }
+                all.sums[at * 16..][..16].copy_from_slice(&sums(codes, NO_SUMS));
                 for b in 0..blocks {
                     let factor = all.factors[t].get(sb * blocks + b).copied();
                     all.scales[at * blocks + b] = factor.unwrap_or(0.0);
@@ -100,10 +90,16 @@ impl Tokens {
     }
 }
 
-/// Two int16 in a word, the first in its low half.
-fn two_shorts(low: i32, high: i32) -> i32 {
-    let [low, high] = [low, high].map(|x| i16::try_from(x).unwrap().to_le_bytes());
-    i32::from_le_bytes([low[0], low[1], high[0], high[1]])
+/// Sums of 16 and of 32 codes, two int16 a word, the first in its low half; the last four words,
+/// which are not looked at, are `unused`.
+pub fn sums(codes: &[i8], unused: i32) -> Vec<i32> {
+    let runs = |n: usize| codes.chunks_exact(n).map(|run| run.iter().map(|&c| i64::from(c)).sum());
+    let all: Vec<i64> = runs(16).chain(runs(32)).collect();
+    let words = all.chunks_exact(2).map(|pair| {
+        let [low, high] = [pair[0], pair[1]].map(|sum| i32::from(i16::try_from(sum).unwrap()));
+        (low & 0xffff) | high << 16
+    });
+    words.chain([unused; 4]).collect()
 }
 
 /// `[tokens][16]` products, from a buffer that is longer and full of NaN.

@@ -2,6 +2,7 @@
 //!
 //! `data/*.golden` come from `tools/make_decode_goldens.py`: blocks, then what they decode to.
 
+use crate::bits::assert_bits;
 use crate::blocks::SHAPES;
 use dllm_cpu::decode::{bf16_to_f32, decode_row, f16_to_f32, first_nonfinite};
 use dllm_cpu::dtype::Dtype;
@@ -42,10 +43,7 @@ fn the_facts_of_every_type() {
         assert_eq!(dtype.row_bytes(most), (most / weights).checked_mul(bytes), "{name}");
     }
     assert_eq!(Dtype::F32.row_bytes(usize::MAX), None);
-}
-
-#[test]
-fn no_other_number_is_a_type() {
+    // No other number is a type.
     let known = (0..1000).filter_map(Dtype::from_ggml).count();
     assert_eq!(known, Dtype::ALL.len());
     assert_eq!(Dtype::from_ggml(u32::MAX), None);
@@ -68,21 +66,8 @@ fn every_type_decodes_as_the_gguf_package_does() {
         let (blocks, expected) = golden(name, weights, bytes);
         let mut decoded = vec![f32::NAN; expected.len()];
         decode_row(dtype, &blocks, &mut decoded);
-        for (i, (got, want)) in decoded.iter().zip(&expected).enumerate() {
-            let (block, weight) = (i / weights, i % weights);
-            assert_eq!(
-                got.to_bits(),
-                want.to_bits(),
-                "{name} block {block} weight {weight}: {got} instead of {want}"
-            );
-        }
-    }
-}
-
-#[test]
-fn goldens_are_finite() {
-    for (dtype, _, name, weights, bytes) in FACTS {
-        assert_eq!(first_nonfinite(dtype, &golden(name, weights, bytes).0), None, "{name}");
+        assert_bits(name, &decoded, &expected, weights);
+        assert_eq!(first_nonfinite(dtype, &blocks), None, "{name}");
     }
 }
 

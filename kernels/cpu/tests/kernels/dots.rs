@@ -134,15 +134,6 @@ fn one_link_more_overflows_avx2() {
 }
 
 #[test]
-fn the_depths_that_the_formats_rely_on() {
-    let Some(kernels) = Kernels::by_name("avx2") else { return };
-    let (_, depths) = kernels.run(Limits);
-    for (code_max, depth) in [(3, 43), (7, 18), (15, 8), (31, 4), (63, 2)] {
-        assert_eq!(depths[code_max], depth, "codes up to {code_max}");
-    }
-}
-
-#[test]
 fn isa_signed_dots_of_every_weight() {
     for kernels in Kernels::all() {
         for w in 0..=255 {

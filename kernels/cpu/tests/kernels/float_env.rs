@@ -15,17 +15,15 @@ fn product(a: f32, b: f32) -> f32 {
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn sets_the_default_and_restores_the_callers_word() {
-    let (inside, nested, after) = unusually(|| {
+    let inside_nested_after = unusually(|| {
         let env = FloatEnv::enter();
         let inside = settings();
         drop(FloatEnv::enter());
         let nested = settings();
         drop(env);
-        (inside, nested, settings())
+        [inside, nested, settings()]
     });
-    assert_eq!(inside, DEFAULT);
-    assert_eq!(nested, DEFAULT);
-    assert_eq!(after, UNUSUAL);
+    assert_eq!(inside_nested_after, [DEFAULT, DEFAULT, UNUSUAL]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The packed layout against the decoders, read by an oracle that knows it from its description.
 
+use crate::bits::assert_bits;
 use crate::blocks::{SHAPES, pack};
 use crate::random::Random;
 use dllm_cpu::decode::decode_row;
@@ -130,14 +131,9 @@ fn check_panel(layout: &Layout, n_rows: usize, cols: usize) {
     assert_eq!(panel.len(), padded / 256 * 2 * layout.block_bytes(), "{dtype} {cols}");
     for row in 0..16 {
         let weights = rows.get(row).map_or(vec![], |row| decoded(dtype, row, cols));
-        for (col, want) in weights.iter().enumerate() {
-            let got = layout.unpack_value(&panel, row, col);
-            assert_eq!(
-                got.to_bits(),
-                want.to_bits(),
-                "{dtype} {n_rows}x{cols} row {row} column {col}: {got} instead of {want}"
-            );
-        }
+        let value = |col| layout.unpack_value(&panel, row, col);
+        let got: Vec<f32> = (0..weights.len()).map(value).collect();
+        assert_bits(&format!("{dtype} {n_rows}x{cols} from row {row}"), &got, &weights, cols);
         for col in weights.len()..padded {
             let parts = layout.parts(&panel, row, col);
             assert_eq!(parts, NOTHING, "{dtype} {n_rows}x{cols} row {row} column {col}");
@@ -175,18 +171,16 @@ fn floats_are_packed_by_column_and_not_padded() {
             let panel = pack(dtype, &rows, cols);
             assert_eq!(panel.len(), cols * 16 * 4);
             for row in 0..16 {
-                let weights = match rows.get(row) {
-                    Some(row) => decoded(dtype, row, cols),
-                    None => vec![0.0; cols],
-                };
-                for (col, want) in weights.iter().enumerate() {
-                    let got = f32_at(&panel, (col * 16 + row) * 4);
-                    assert_eq!(
-                        got.to_bits(),
-                        want.to_bits(),
-                        "{dtype} {n_rows}x{cols} row {row} column {col}: {got}, not {want}"
-                    );
-                }
+                let row_weights = |row: &Vec<u8>| decoded(dtype, row, cols);
+                let weights = rows.get(row).map_or(vec![0.0; cols], row_weights);
+                let value = |col| f32_at(&panel, (col * 16 + row) * 4);
+                let got: Vec<f32> = (0..cols).map(value).collect();
+                assert_bits(
+                    &format!("{dtype} {n_rows}x{cols} from row {row}"),
+                    &got,
+                    &weights,
+                    cols,
+                );
             }
         }
     }

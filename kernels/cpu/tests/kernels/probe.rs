@@ -30,22 +30,22 @@ pub fn exp(kernels: Kernels, x: &[f32]) -> Vec<f32> {
     y
 }
 
-/// Every operation on vectors, written to `out` one after another as bits.
-pub struct EveryOperation<'a> {
+/// Every operation on vectors, as bits one after another.
+pub struct EveryOperation {
     pub a: [f32; 8],
     pub b: [f32; 8],
     pub c: [f32; 8],
     pub p: [u8; 32],
     pub q: [u8; 32],
-    pub out: &'a mut Vec<[u32; 8]>,
 }
 
-impl Op for EveryOperation<'_> {
-    type Output = ();
+impl Op for EveryOperation {
+    type Output = Vec<[u32; 8]>;
 
     #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
+    fn run<I: Isa>(self, isa: I) -> Vec<[u32; 8]> {
         let s = isa.v();
+        let mut out = vec![];
         let (a, b, c) = (s.load(&self.a), s.load(&self.b), s.load(&self.c));
         let (p, q) = (s.load_bytes(&self.p), s.load_bytes(&self.q));
         let small = s.min(s.max(a, s.splat(-126.4)), s.splat(127.4));
@@ -91,13 +91,14 @@ impl Op for EveryOperation<'_> {
             let mut lanes = [0.0; 8];
             s.store(&mut lanes, x);
             // Which NaN comes out is the processor's choice, and no kernel's result depends on it.
-            self.out.push(lanes.map(|x| if x.is_nan() { !0 } else { x.to_bits() }));
+            out.push(lanes.map(|x| if x.is_nan() { !0 } else { x.to_bits() }));
         }
         for x in integers {
             let mut lanes = [0; 8];
             s.store_i32(&mut lanes, x);
-            self.out.push(lanes.map(i32::cast_unsigned));
+            out.push(lanes.map(i32::cast_unsigned));
         }
+        out
     }
 }
 
@@ -147,13 +148,7 @@ impl Head {
     pub fn run(&self, kernels: Kernels) -> Vec<f32> {
         let mut out = vec![f32::NAN; self.q.len()];
         let mut scratch = vec![f32::NAN; attention_scratch_floats(self.width)];
-        kernels.run(self.with(&mut scratch, &mut out));
-        out
-    }
-
-    /// The operator over these buffers.
-    pub fn with<'a>(&'a self, scratch: &'a mut [f32], out: &'a mut [f32]) -> Attention<'a> {
-        Attention {
+        kernels.run(Attention {
             q: &self.q,
             scale: self.scale,
             k: &self.k,
@@ -162,8 +157,9 @@ impl Head {
             value_stride: self.value_stride,
             keys: self.keys,
             head_width: self.width,
-            scratch,
-            out,
-        }
+            scratch: &mut scratch,
+            out: &mut out,
+        });
+        out
     }
 }

@@ -1,5 +1,6 @@
 //! The rules by which activations become int8, from their description.
 
+use crate::activations::sums;
 use crate::bits::{others, scalar};
 use crate::random::Random;
 use dllm_cpu::Kernels;
@@ -9,7 +10,6 @@ use dllm_cpu::ops::{Quantize32, Quantize256};
 #[derive(Debug, PartialEq)]
 struct Quantized {
     codes: Vec<i8>,
-    words: Vec<i32>,
     sums: Vec<i32>,
     scales: Vec<f32>,
 }
@@ -30,7 +30,6 @@ fn quantize(kernels: Kernels, x: &[f32], block: usize) -> Quantized {
     let codes = words[..64].iter().flat_map(|word| word.to_le_bytes());
     Quantized {
         codes: codes.map(u8::cast_signed).collect(),
-        words: words[..64].to_vec(),
         sums: sums[..16].to_vec(),
         scales: scales[..256 / block].to_vec(),
     }
@@ -69,19 +68,8 @@ fn check(what: &str, x: &[f32]) {
             assert_eq!(got.scales[b].to_bits(), scale.to_bits(), "{at}: {:e}", got.scales[b]);
             assert_eq!(&got.codes[b * block..][..block], codes, "{at}");
         }
-        assert_eq!(got.sums, sums(&got.codes), "{what}, {name}, per {block}");
+        assert_eq!(got.sums, sums(&got.codes, 0), "{what}, {name}, per {block}");
     }
-}
-
-/// Sums of 16 and of 32 codes, two int16 a word; the last four words are not looked at.
-fn sums(codes: &[i8]) -> Vec<i32> {
-    let runs = |n: usize| codes.chunks_exact(n).map(|run| run.iter().map(|&c| i64::from(c)).sum());
-    let all: Vec<i64> = runs(16).chain(runs(32)).collect();
-    let words = all.chunks_exact(2).map(|pair| {
-        let [low, high] = [pair[0], pair[1]].map(|sum| i32::from(i16::try_from(sum).unwrap()));
-        (low & 0xffff) | high << 16
-    });
-    words.chain([0; 4]).collect()
 }
 
 #[test]
@@ -145,7 +133,7 @@ fn codes_are_in_range_even_of_numbers_that_are_not_finite() {
             x[9] = f32::INFINITY;
             let got = quantize(kernels, &x, block);
             assert!(!got.codes.contains(&-128), "{}", kernels.name());
-            assert_eq!(got.sums, sums(&got.codes));
+            assert_eq!(got.sums, sums(&got.codes, 0));
         }
     }
 }

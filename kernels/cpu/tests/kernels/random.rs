@@ -19,14 +19,10 @@ impl Random {
         low + (self.bits() % (high - low + 1) as u64) as i64
     }
 
-    /// A float in -1..1, of 24 random bits.
-    pub fn float(&mut self) -> f32 {
-        (self.bits() >> 40) as f32 / (1 << 23) as f32 - 1.0
-    }
-
-    /// `n` floats in `-size..size`.
+    /// `n` floats in `-size..size`, of 24 random bits each.
     pub fn floats(&mut self, n: usize, size: f32) -> Vec<f32> {
-        (0..n).map(|_| self.float() * size).collect()
+        let mut float = || (self.bits() >> 40) as f32 / (1 << 23) as f32 - 1.0;
+        (0..n).map(|_| float() * size).collect()
     }
 
     /// `n` bytes.

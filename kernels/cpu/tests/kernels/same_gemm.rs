@@ -9,15 +9,7 @@ use dllm_cpu::dtype::Dtype;
 use dllm_cpu::gemm::{ActivationKind, GemmPanelF32, TOKEN_TILE_MAX, activation_kind};
 
 /// One panel against some tokens.
-struct Case {
-    cols: usize,
-    rows: usize,
-    tokens: usize,
-    capacity: usize,
-}
-
-fn check(shape: &Shape, case: Case) {
-    let Case { cols, rows, tokens, capacity } = case;
+fn check(shape: &Shape, [cols, rows, tokens, capacity]: [usize; 4]) {
     let mut random = Random((cols * 1_000_000 + rows * 10_000 + tokens * 100 + capacity) as u64);
     let source: Vec<_> = (0..rows).map(|_| shape.random_row(&mut random, cols)).collect();
     let panel = pack(shape.dtype, &source, cols);
@@ -49,20 +41,14 @@ fn widths(shape: &Shape) -> &'static [usize] {
 }
 
 #[test]
-fn isa_gemm_over_token_counts() {
+fn isa_gemm() {
     for shape in &SHAPES {
         for tokens in token_counts() {
-            check(shape, Case { cols: 256, rows: 16, tokens, capacity: tokens });
+            check(shape, [256, 16, tokens, tokens]);
         }
-    }
-}
-
-#[test]
-fn isa_gemm_over_widths_and_rows() {
-    for shape in &SHAPES {
         for (i, &cols) in widths(shape).iter().enumerate() {
             let rows = [1, 5, 16][i % 3];
-            check(shape, Case { cols, rows, tokens: TOKEN_TILE_MAX + 1, capacity: 9 });
+            check(shape, [cols, rows, TOKEN_TILE_MAX + 1, 9]);
         }
     }
 }
@@ -73,7 +59,7 @@ fn gemm_is_the_same_over_everything_at_once() {
         for &cols in widths(shape) {
             for rows in [1, 5, 16] {
                 for tokens in token_counts() {
-                    check(shape, Case { cols, rows, tokens, capacity: tokens + 3 });
+                    check(shape, [cols, rows, tokens, tokens + 3]);
                 }
             }
         }

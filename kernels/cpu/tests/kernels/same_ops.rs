@@ -1,18 +1,10 @@
 //! Float operators of every kernel against the scalar ones, bit for bit.
 
-use crate::bits::{assert_same, others, scalar};
+use crate::bits::{assert_same, check_all, check_lists, scalar};
 use crate::probe::{EveryOperation, Head, exp};
 use crate::random::Random;
 use dllm_cpu::Kernels;
 use dllm_cpu::ops::{RmsNorm, Rope, RopeStyle, SiluMul};
-
-/// Compares `f` of every kernel with `f` of the scalar one.
-fn check(what: &str, width: usize, f: impl Fn(Kernels) -> Vec<f32>) {
-    let want = f(scalar());
-    for kernels in others() {
-        assert_same(what, kernels, &f(kernels), &want, width);
-    }
-}
 
 /// Floats with every trap: signed zeros, subnormals, ties, huge numbers, infinities, NaN.
 pub const TRAPS: [f32; 16] = [
@@ -49,19 +41,10 @@ fn isa_operations_on_vectors() {
     for shift in 0..16 {
         let trap = |by: usize| std::array::from_fn(|i| TRAPS[(i * by + shift * 3 + by) % 16]);
         let (p, q) = (random.bytes(32), random.bytes(32));
-        let run = |kernels: Kernels| {
-            let mut out = vec![];
+        check_lists(&format!("operations, traps {shift}"), |kernels| {
             let (p, q) = (p[..].try_into().unwrap(), q[..].try_into().unwrap());
-            let (a, b, c) = (trap(1), trap(5), trap(7));
-            kernels.run(EveryOperation { a, b, c, p, q, out: &mut out });
-            out
-        };
-        let want = run(scalar());
-        for kernels in others() {
-            for (i, (got, want)) in run(kernels).iter().zip(&want).enumerate() {
-                assert_eq!(got, want, "{}: operation {i}, traps {shift}", kernels.name());
-            }
-        }
+            kernels.run(EveryOperation { a: trap(1), b: trap(5), c: trap(7), p, q })
+        });
     }
 }
 
@@ -69,14 +52,14 @@ fn isa_operations_on_vectors() {
 fn isa_exp() {
     let everywhere: Vec<f32> = (0..1 << 14).map(|i| f32::from_bits(i * 262_139)).collect();
     let inside: Vec<f32> = (0..1 << 13).map(|i| i as f32 * (176.0 / 8192.0) - 88.0).collect();
-    check("exp of any bits", 8, |kernels| exp(kernels, &everywhere));
-    check("exp in its range", 8, |kernels| exp(kernels, &inside));
+    check_all("exp of any bits", 8, |kernels| exp(kernels, &everywhere));
+    check_all("exp in its range", 8, |kernels| exp(kernels, &inside));
 }
 
 #[test]
 fn exp_is_the_same_over_two_million_numbers() {
     let all: Vec<f32> = (0..1 << 21).map(|i: u32| f32::from_bits(i * 2048 + i % 2048)).collect();
-    check("exp", 8, |kernels| exp(kernels, &all));
+    check_all("exp", 8, |kernels| exp(kernels, &all));
 }
 
 #[test]
@@ -85,7 +68,7 @@ fn isa_norm() {
     for width in [8, 16, 72, 1024, 4096] {
         for size in [1e-18, 1.0, 1e15] {
             let (x, weight) = (random.floats(width, size), random.floats(width, 2.0));
-            check(&format!("norm of {width}, {size:e}"), width, |kernels| {
+            check_all(&format!("norm of {width}, {size:e}"), width, |kernels| {
                 let mut y = vec![f32::NAN; width];
                 kernels.run(RmsNorm { x: &x, weight: &weight, epsilon: 1e-5, y: &mut y });
                 assert!(y.iter().all(|y| y.is_finite()));
@@ -102,7 +85,7 @@ fn isa_rope() {
         for (head_width, half) in [(8, 4), (64, 32), (128, 64), (64, 16), (32, 1), (40, 13)] {
             let x = random.floats(3 * head_width, 2.0);
             let (cos, sin) = (random.floats(half, 1.0), random.floats(half, 1.0));
-            check(&format!("rope {style:?} {half} of {head_width}"), head_width, |kernels| {
+            check_all(&format!("rope {style:?} {half} of {head_width}"), head_width, |kernels| {
                 let mut x = x.clone();
                 kernels.run(Rope { x: &mut x, head_width, cos: &cos, sin: &sin, style });
                 x
@@ -116,7 +99,7 @@ fn isa_silu() {
     let mut random = Random(13);
     for size in [1e-3, 4.0, 100.0, 1e30] {
         let (x, y) = (random.floats(1024, size), random.floats(1024, 2.0));
-        check(&format!("silu up to {size:e}"), 1024, |kernels| {
+        check_all(&format!("silu up to {size:e}"), 1024, |kernels| {
             let mut gate = x.clone();
             kernels.run(SiluMul { gate: &mut gate, up: &y });
             gate
@@ -131,7 +114,7 @@ fn check_head(random: &mut Random, sizes: [usize; 3]) {
     let head = Head::random(random, sizes, 12.0, f32::NAN);
     let [queries, keys, width] = sizes;
     let what = format!("attention, {queries} queries, {keys} keys, width {width}");
-    check(&what, width, |kernels| {
+    check_all(&what, width, |kernels| {
         let out = head.run(kernels);
         assert!(out.iter().all(|x| x.is_finite()), "{what}, {}", kernels.name());
         out
@@ -139,16 +122,11 @@ fn check_head(random: &mut Random, sizes: [usize; 3]) {
 }
 
 #[test]
-fn isa_attention_over_keys() {
+fn isa_attention() {
     let mut random = Random(14);
     for keys in KEYS {
         check_head(&mut random, [5, keys, 32]);
     }
-}
-
-#[test]
-fn isa_attention_over_queries_and_widths() {
-    let mut random = Random(15);
     for queries in 1..=16 {
         check_head(&mut random, [queries, 33, 8]);
     }
@@ -178,14 +156,8 @@ fn attention_of_a_query_does_not_depend_on_the_others() {
         for query in 0..15 {
             let mut alone = head.clone();
             alone.q = head.q[query * 40..][..40].to_vec();
-            let got = alone.run(kernels);
-            assert_same(
-                &format!("query {query}"),
-                kernels,
-                &got,
-                &together[query * 40..][..40],
-                40,
-            );
+            let (got, want) = (alone.run(kernels), &together[query * 40..][..40]);
+            assert_same(&format!("query {query}"), kernels, &got, want, 40);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Doubles, and the statistics of groups of logits that they sum.
 
-use crate::bits::{others, scalar};
+use crate::bits::{check_lists, others, scalar};
 use crate::random::Random;
 use crate::same_ops::TRAPS;
 use dllm_cpu::isa::{DOUBLES, Isa, LANES, ROUNDER, Simd, sum_doubles};
@@ -58,14 +58,9 @@ impl Op for EveryDouble {
 fn isa_operations_on_doubles() {
     for (shift, by) in (0..16).flat_map(|shift| [(shift, 0), (shift, 4), (shift, 7)]) {
         let traps = |by: usize| std::array::from_fn(|i| TRAPS[(i * by + shift * 3 + by) % 16]);
-        let run =
-            |kernels: Kernels| kernels.run(EveryDouble { a: traps(1), b: traps(by), c: traps(9) });
-        let want = run(scalar());
-        for kernels in others() {
-            for (i, (got, want)) in run(kernels).iter().zip(&want).enumerate() {
-                assert_eq!(got, want, "{}: double {i}, traps {shift} {by}", kernels.name());
-            }
-        }
+        check_lists(&format!("doubles, traps {shift} {by}"), |kernels| {
+            kernels.run(EveryDouble { a: traps(1), b: traps(by), c: traps(9) })
+        });
     }
 }
 
@@ -90,10 +85,9 @@ fn weights_are_within_their_bound_of_exact() {
                     "e^{exponent:e} = {weight:e}: off by {error:e}"
                 );
             }
-            for kernels in others() {
-                let got = weights(kernels, &logits, temperature);
-                assert!(got.iter().zip(&want).all(|(a, b)| a.to_bits() == b.to_bits()));
-            }
+            check_lists("weights", |kernels| {
+                weights(kernels, &logits, temperature).into_iter().map(f64::to_bits).collect()
+            });
         }
     }
 }

@@ -10,7 +10,7 @@ pub fn choose(threads: usize) -> Vec<usize> {
     if threads > order.len() { Vec::new() } else { order[..threads].to_vec() }
 }
 
-/// How many workers to use when nobody says: the physical cores that this process may use.
+/// How many workers to use by default: the physical cores that this process may use.
 pub fn physical_count() -> usize {
     let allowed = allowed();
     let first = |cpu: &&usize| siblings(**cpu).iter().find(|s| allowed.contains(s)) == Some(*cpu);

@@ -100,13 +100,13 @@ impl<J: Copy + Send + Sync + 'static> ThreadPool<J> {
     ) -> io::Result<ThreadPool<J>> {
         let reports: Arc<[Report]> = (0..=workers.len()).map(|_| Report::default()).collect();
         let (sender, pinned) = mpsc::channel();
-        // Threads first, workers when all are there: a worker that no thread takes up breaks the
-        // pool, and threads that get none just end. Seats are dropped before the threads are
-        // waited for.
-        let (mut threads, mut seats) = (Threads(Vec::new()), Vec::new());
+        // All threads are started before any gets its worker: a worker without a thread breaks the
+        // pool, and a thread without one just ends. The senders are dropped before the threads are
+        // joined.
+        let (mut threads, mut senders) = (Threads(Vec::new()), Vec::new());
         for number in 1..=workers.len() {
-            let (seat, taken) = mpsc::channel::<Worker<Job<J>>>();
-            seats.push(seat);
+            let (hand_over, received) = mpsc::channel::<Worker<Job<J>>>();
+            senders.push(hand_over);
             let (work, reports) = (work.clone(), Arc::clone(&reports));
             let (cpu, sender) = (cpus.get(number).copied(), sender.clone());
             let body = move || {
@@ -114,7 +114,7 @@ impl<J: Copy + Send + Sync + 'static> ThreadPool<J> {
                 // The receiver outlives the start-up, which is all that is waited for.
                 let _ = sender.send(refused);
                 drop(sender);
-                let Ok(mut worker) = taken.recv() else { return };
+                let Ok(mut worker) = received.recv() else { return };
                 while let Some(pass) = worker.next_pass() {
                     walk(pass, &reports[number], &work, |_| ());
                 }
@@ -125,9 +125,9 @@ impl<J: Copy + Send + Sync + 'static> ThreadPool<J> {
         drop(sender);
         let refused = pinned.iter().flatten();
         let warnings = refused.map(|cpu| format!("cannot pin a thread to CPU {cpu}")).collect();
-        for (seat, worker) in seats.into_iter().zip(workers) {
+        for (hand_over, worker) in senders.into_iter().zip(workers) {
             // Its thread waits for it.
-            let _ = seat.send(worker);
+            let _ = hand_over.send(worker);
         }
         Ok(ThreadPool { leader, _threads: threads, reports, warnings, counts: false })
     }
