@@ -71,9 +71,6 @@ pub enum Error {
         /// Planned at load.
         output_rows_max: usize,
     },
-    /// Logits of no row.
-    #[error("no row is asked for: give at least one")]
-    NoRows,
     /// Guidance was not planned for.
     #[error("guidance needs a second set of logits, which was not planned")]
     GuidanceNotPlanned,

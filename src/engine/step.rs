@@ -66,7 +66,7 @@ impl Engine {
     /// One forward pass over `ids`: the logits of `rows`, as the model gives them.
     ///
     /// # Errors
-    /// More tokens or rows than planned, ones out of range, or no row; limits without logits.
+    /// More tokens or rows than planned, or ones out of range; limits without logits.
     pub fn logits(&mut self, ids: &[u32], rows: &[u32]) -> Result<Logits<'_>, Error> {
         if !self.limits().logits {
             return Err(Error::LogitsNotPlanned);
@@ -80,9 +80,6 @@ impl Engine {
             return Err(Error::Row { row: *row, rows: ids.len() });
         }
         self.check_output_rows(rows.len())?;
-        if rows.is_empty() {
-            return Err(Error::NoRows);
-        }
         self.write_ids(0, ids);
         self.backend.input(Input::OutputRows)[..rows.len()].copy_from_slice(rows);
         let key_row = self.slots.take(None);

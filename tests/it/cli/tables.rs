@@ -64,7 +64,7 @@ fn every_sequence_has_room_for_its_keys_in_every_layer() {
     }
     let said = on(LLADA, "plan", "--rows 40 --sequences 3");
     assert!(said.text().contains("3 sequences of 40 rows"), "{}", said.text());
-    assert!(on(LLADA, "plan", "--sequences 17").err.contains("`sequences` is 17"));
+    assert!(on(LLADA, "plan", "--sequences 17").err.contains("--sequences is 17"));
 }
 
 #[test]
