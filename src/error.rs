@@ -38,6 +38,9 @@ pub enum Error {
         /// Rows of the embedding.
         rows: usize,
     },
+    /// No token is to be generated and no hole to be filled.
+    #[error("there is nothing to do: `max_tokens` is 0 and the prompt has no holes")]
+    NothingToDo,
     /// A stop text that would end every answer before it begins.
     #[error("`stop` has an empty text; give one with characters")]
     EmptyStop,
@@ -89,6 +92,14 @@ pub enum Error {
          `full_logits` out, or give `cache` none"
     )]
     FullLogitsWithCache,
+    /// No logit of a position is a number: the weights are damaged, or too large for f32.
+    #[error(
+        "no logit of position {position} is finite: the model's weights are damaged or too large"
+    )]
+    NotFinite {
+        /// The first such position that the step needed.
+        position: u32,
+    },
     /// A sequence of another engine.
     #[error("the sequence was made by another engine")]
     ForeignSequence,

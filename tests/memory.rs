@@ -108,7 +108,7 @@ fn pinning() {
     // There are no such CPUs; the second has no bit in the C library's set.
     for none in [1023, 60_000] {
         let engine = load(&cpus(vec![cpu, none]));
-        assert_eq!(engine.warnings(), [format!("cannot pin a thread to CPU {none}")]);
+        assert_eq!(engine.warnings(), [format!("cannot pin threads to CPUs {none}")]);
     }
     let engine = load(&Options { pin_caller: true, ..cpus(vec![60_000, cpu]) });
     assert_eq!(engine.warnings(), ["cannot pin the calling thread to CPU 60000"]);

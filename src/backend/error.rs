@@ -8,7 +8,7 @@ use dllm_cpu::Kernels;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A limit is zero or beyond its maximum.
-    #[error("limit `{name}` is {asked}: it must be between 1 and {max}")]
+    #[error("`{name}` is {asked}; it must be between 1 and {max}")]
     Limit {
         /// Which limit.
         name: &'static str,
@@ -27,7 +27,7 @@ pub enum Error {
     #[error(transparent)]
     Reserve(#[from] ReserveError),
     /// The CPU or this version lacks an instruction set.
-    #[error("{origin} asks for `{name}`: this CPU has {}", isas())]
+    #[error("`{origin}` asks for {name:?}: this CPU has {}", isas())]
     Isa {
         /// What was asked for.
         name: String,

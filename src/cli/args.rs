@@ -5,6 +5,7 @@ use argh::FromArgValue;
 use dllm_rt::backend::cpu::threads::cpus;
 use dllm_rt::synth::Types;
 use std::ffi::OsString;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
@@ -75,6 +76,26 @@ impl FromArgValue for Ids {
                 .map_err(|_| format!("{wrong} is no number from 0 to 4294967295; write `1,2,3`"))
         };
         value.split(',').enumerate().map(number).collect::<Result<_, _>>().map(Ids)
+    }
+}
+
+/// The key of the random numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seed {
+    pub seed: u64,
+    /// Whether it was left to chance, so that the user must be told of it.
+    pub is_drawn: bool,
+}
+
+impl FromArgValue for Seed {
+    fn from_arg_value(value: &str) -> Result<Seed, String> {
+        if value == "random" {
+            // The standard library's hashers have random keys. 32 bits can be read and typed.
+            let drawn = RandomState::new().build_hasher().finish() >> 32;
+            return Ok(Seed { seed: drawn, is_drawn: true });
+        }
+        let wrong = |_| "must be a number from 0 to 18446744073709551615, or `random`".to_owned();
+        Ok(Seed { seed: value.parse().map_err(wrong)?, is_drawn: false })
     }
 }
 
@@ -175,6 +196,10 @@ mod tests {
     #[test]
     fn ids_are_read_and_refused_by_item() {
         assert_eq!(Ids::from_arg_value(" 1, 2 ,3").unwrap().0, [1, 2, 3]);
+        assert_eq!(Seed::from_arg_value("7"), Ok(Seed { seed: 7, is_drawn: false }));
+        let drawn = [(); 2].map(|()| Seed::from_arg_value("random").unwrap());
+        assert!(drawn[0].is_drawn && drawn[0].seed != drawn[1].seed);
+        assert!(Seed::from_arg_value("-1").unwrap_err().contains("random"));
         assert_eq!(Ids::from_arg_value("").unwrap().0, [] as [u32; 0]);
         for (bad, named) in [
             ("1,x,3", "item 2 (`x`)"),

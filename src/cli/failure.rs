@@ -8,8 +8,8 @@ use std::path::Path;
 pub enum End {
     /// With all that was asked for.
     Done,
-    /// Before, because the user said so; what there was is printed.
-    Interrupted,
+    /// Before, because of a signal, with this exit status; what there was is printed.
+    Interrupted(u8),
 }
 
 /// Why a command failed.
@@ -48,12 +48,20 @@ pub enum Failure {
         /// The most bytes.
         bytes_max: u64,
     },
-    /// Standard input has nothing in it.
+    /// A prompt without a text.
     #[error(
-        "standard input is empty: pipe a prompt into it, or give --prompt, --prompt-file, \
-         --messages or --tokens"
+        "{0} is empty: give a text with --prompt, --prompt-file or --messages, ids with --tokens, \
+         or pipe a text into standard input"
     )]
-    NoInput,
+    EmptyPrompt(String),
+    /// Turns that cannot be read.
+    #[error("{name}: {cause}")]
+    Messages {
+        /// Where they are from.
+        name: String,
+        /// What is wrong.
+        cause: vocab::Error,
+    },
     /// A line of a file of tasks is of no use, or this machine or model cannot do what was asked.
     #[error("{0}")]
     Beyond(String),
@@ -133,18 +141,33 @@ const FIELDS: [&str; 28] = [
     "threads",
 ];
 
-/// A message of the library with the fields that it names as the flags that set them.
+/// A message of the library with the fields that it names as the flags that set them. What stands
+/// in double quotes is somebody's text and stays as it is.
 fn named(message: &str) -> String {
-    let mut named = String::new();
-    for (index, part) in message.split('`').enumerate() {
-        // Every second part stands between backticks; the last one has none after it.
-        match (index % 2, FIELDS.contains(&part)) {
-            (1, true) => named.push_str(&format!("--{}", part.replace('_', "-"))),
-            (1, false) => named.push_str(&format!("`{part}`")),
-            _ => named.push_str(part),
+    let (mut named, mut rest) = (String::new(), message);
+    while let Some(start) = rest.find(['`', '"']) {
+        let quote = &rest[start..start + 1];
+        let inner = &rest[start + 1..];
+        let Some(length) = end_of_quoted(inner, quote) else { break };
+        named.push_str(&rest[..start]);
+        let name = &inner[..length];
+        match quote == "`" && FIELDS.contains(&name) {
+            true => named.push_str(&format!("--{}", name.replace('_', "-"))),
+            false => named.push_str(&format!("{quote}{name}{quote}")),
         }
+        rest = &inner[length + 1..];
     }
-    named
+    named + rest
+}
+
+/// Where the quote that `inner` follows is closed; after a backslash it is not.
+fn end_of_quoted(inner: &str, quote: &str) -> Option<usize> {
+    let mut is_escaped = false;
+    inner.char_indices().find_map(|(at, c)| {
+        let closes = !is_escaped && inner[at..].starts_with(quote);
+        is_escaped = c == '\\' && !is_escaped;
+        closes.then_some(at)
+    })
 }
 
 #[cfg(test)]
@@ -156,5 +179,14 @@ mod tests {
         let said = "`top_p` is 2; tensor `output.weight` and `cache` none";
         assert_eq!(named(said), "--top-p is 2; tensor `output.weight` and --cache none");
         assert_eq!(named("plain"), "plain");
+        assert_eq!(named("an odd ` and `cache`"), "an odd ` and `cache`");
+    }
+
+    #[test]
+    fn quoted_texts_are_nobodys_fields() {
+        let said = "`isa` asks for \"cache\": `seed`";
+        assert_eq!(named(said), "--isa asks for \"cache\": --seed");
+        let said = r#"architecture "a`cache`\"`seed`" is none; `steps` é"#;
+        assert_eq!(named(said), r#"architecture "a`cache`\"`seed`" is none; --steps é"#);
     }
 }

@@ -101,9 +101,9 @@ macro_rules! generation_command {
                 /// weight of classifier-free guidance, which doubles the work (LLaDA; default: 0)
                 #[argh(option, arg_name = "g")]
                 cfg_scale: Option<f64>,
-                /// key of the random numbers (default: 42)
+                /// key of the random numbers, or random to have one drawn and printed (default: 42)
                 #[argh(option, arg_name = "n")]
-                seed: Option<u64>,
+                pub seed: Option<$crate::cli::args::Seed>,
                 /// true or false: whether to stop once the text has ended (default: true)
                 #[argh(option, arg_name = "bool")]
                 early_stop: Option<bool>,
@@ -116,6 +116,9 @@ macro_rules! generation_command {
                 /// without the chat template; a BOS leads only where the file asks for one
                 #[argh(switch)]
                 no_chat: bool,
+                /// a file with a Jinja chat template to use in the place of the model's
+                #[argh(option, arg_name = "path")]
+                pub chat_template: Option<$crate::cli::args::FilePath>,
                 /// settings under one name: exact, balanced or fast; flags that are given beside
                 /// it count (default: exact)
                 #[argh(option, arg_name = "name")]
@@ -171,7 +174,7 @@ macro_rules! generation_command {
                     alg_temp: self.alg_temp,
                     eps: self.eps,
                     cfg_scale: self.cfg_scale.unwrap_or(default.cfg_scale),
-                    seed: self.seed.unwrap_or(default.seed),
+                    seed: self.seed.map_or(default.seed, |seed| seed.seed),
                     early_stop: self.early_stop.unwrap_or(default.early_stop),
                     forbid_end: self.forbid_end,
                     distrust_end: self.distrust_end,

@@ -1,7 +1,7 @@
 //! The command line: one file a sub-command, a folder for the long ones.
 //!
 //! Results go to standard output, everything else to standard error. The exit status is 0 for
-//! done, 1 for an error that names its cause, 2 for wrong usage, 130 after an interrupt.
+//! done, 1 for an error that names its cause, 2 for wrong usage, 128 + n after signal n.
 
 mod args;
 mod bench;
@@ -27,8 +27,6 @@ use std::process::ExitCode;
 
 /// What a shell sees after wrong usage.
 const USAGE: u8 = 2;
-/// What a shell sees after an interrupt: 128 and the number of SIGINT.
-const INTERRUPTED: u8 = 130;
 
 /// Commands of this version.
 const COMMANDS: [&str; 8] =
@@ -65,7 +63,7 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     let result = refuse_later(&args).and_then(|()| parse(&args)).and_then(execute);
     match result {
         Ok(End::Done) => ExitCode::SUCCESS,
-        Ok(End::Interrupted) => ExitCode::from(INTERRUPTED),
+        Ok(End::Interrupted(status)) => ExitCode::from(status),
         // Nobody reads on, so nothing is missing.
         Err(Failure::BrokenPipe) => ExitCode::SUCCESS,
         Err(failure) if failure.is_usage() => {

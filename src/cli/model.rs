@@ -3,9 +3,11 @@
 use crate::cli::args::FilePath;
 use crate::cli::failure::Failure;
 use crate::cli::flags::ModelFlags;
-use crate::cli::output::{self, Progress};
+use crate::cli::output::{self, Progress, warn};
+use crate::cli::prompt::read_input;
 use dllm_arena::{Bytes, lock_process};
 use dllm_rt::backend::LoadReport;
+use dllm_rt::backend::cpu::threads::cpus::allowed_count;
 use dllm_rt::gguf::{self, Gguf};
 use dllm_rt::{Engine, Limits, Lock, Model, Options, demo};
 use std::fmt;
@@ -62,14 +64,18 @@ impl ModelFlags {
     }
 }
 
-/// Opens the model of these flags for generation.
-pub fn open(flags: &ModelFlags) -> Result<Model, Failure> {
-    let model = Model::from_gguf(flags.source().open()?, flags.mask_token)?;
+/// Opens the model of these flags for generation, with the chat template of that file.
+pub fn open(flags: &ModelFlags, template: Option<&FilePath>) -> Result<Model, Failure> {
+    let mut model = Model::from_gguf(flags.source().open()?, flags.mask_token)?;
+    if let Some(FilePath(path)) = template {
+        model.set_chat_template(read_input(path)?);
+    }
+    model.warnings().for_each(warn);
     if let (Some(given), Some(own)) = (flags.mask_token, model.vocab().mask_id())
         && given != own
         && (given as usize) < model.config().vocab
     {
-        output::say(&format!("warning: --mask-token {given}, but the file names {own}"));
+        warn(&format!("--mask-token {given}, but the file names {own}"));
     }
     Ok(model)
 }
@@ -86,6 +92,10 @@ pub fn load(
         progress.set(done as u64, total as u64);
     })?;
     drop(progress);
+    let (threads, allowed) = (limits.threads, allowed_count());
+    if flags.cpus.is_none() && threads > allowed {
+        warn(&format!("--threads {threads} on {allowed} CPUs: they wait for each other"));
+    }
     // Code, stacks and heap as well; without the privilege the arena's own warning says so.
     if options.lock != Lock::Off {
         lock_process();
@@ -94,7 +104,7 @@ pub fn load(
         output::say(&loaded(engine.load_report(), flags.source()));
     }
     if flags.wants_warnings() {
-        engine.warnings().iter().for_each(|warning| output::say(&format!("warning: {warning}")));
+        engine.warnings().iter().for_each(|warning| warn(warning));
     }
     Ok(engine)
 }

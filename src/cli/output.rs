@@ -21,6 +21,11 @@ pub fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
+/// Says what was assumed, or refused without harm.
+pub fn warn(message: &str) {
+    say(&format!("warning: {message}"));
+}
+
 /// Writes results to standard output.
 ///
 /// # Errors
@@ -33,6 +38,22 @@ pub fn results(
         ErrorKind::BrokenPipe => Failure::BrokenPipe,
         _ => Failure::File { doing: "write to standard output".into(), cause },
     })
+}
+
+/// Writes a model's text and a newline. On a terminal, characters that would move its cursor or
+/// change its settings are shown as U+FFFD.
+pub fn text(text: &str) -> Result<(), Failure> {
+    let is_terminal = io::stdout().is_terminal();
+    results(|out| match is_terminal {
+        true => writeln!(out, "{}", harmless(text)),
+        false => writeln!(out, "{text}"),
+    })
+}
+
+/// A text for a terminal: line ends and tabs, and no other control characters.
+pub fn harmless(text: &str) -> String {
+    let shown = |c: char| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c };
+    text.chars().map(shown).collect()
 }
 
 /// Writes one JSON value and a newline to standard output.
@@ -196,5 +217,16 @@ impl Drop for Progress {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::harmless;
+
+    #[test]
+    fn nothing_reaches_a_terminal_that_moves_its_cursor() {
+        let title = "\x1b]0;owned\x07é\t1\r\n\u{9b}31m\u{7f}";
+        assert_eq!(harmless(title), "\u{fffd}]0;owned\u{fffd}é\t1\u{fffd}\n\u{fffd}31m\u{fffd}");
     }
 }

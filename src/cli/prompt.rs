@@ -10,6 +10,8 @@ use std::path::Path;
 
 /// The most bytes of a text: 64 a position of the longest canvas.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
+/// The path that names standard input.
+pub const STDIN: &str = "-";
 
 /// The flags that say what the prompt is.
 #[derive(Clone, Copy, Debug)]
@@ -34,15 +36,23 @@ impl PromptFlags<'_> {
         if let Some(tokens) = self.tokens {
             return Ok(Prompt::Ids(tokens.0.clone()));
         }
-        if let Some(file) = self.messages {
-            let turns = vocab::parse_messages(&read_file(&file.0, TEXT_BYTES_MAX)?)?;
+        if let Some(FilePath(path)) = self.messages {
+            let failed = |cause| Failure::Messages { name: input_name(path), cause };
+            let turns = vocab::parse_messages(&read_input(path)?).map_err(failed)?;
             return Ok(Prompt::Chat(self.with_system(turns)?));
         }
-        let text = match (self.prompt, self.file) {
-            (Some(text), _) => text.0.clone(),
-            (None, Some(file)) => read_file(&file.0, TEXT_BYTES_MAX)?,
-            (None, None) => read_stdin()?,
+        let (name, text) = match (self.prompt, self.file) {
+            (Some(text), _) => ("--prompt".into(), text.0.clone()),
+            (None, file) => {
+                let path = file.map_or(Path::new(STDIN), |file| &file.0);
+                let text = read_input(path)?;
+                let kept = if self.no_chat { &text } else { without_last_end(&text) };
+                (input_name(path), kept.to_owned())
+            }
         };
+        if text.is_empty() && !self.no_chat {
+            return Err(Failure::EmptyPrompt(name));
+        }
         if self.no_chat {
             let special = if self.special { Special::Parse } else { Special::AsText };
             return Ok(Prompt::Text { text, special });
@@ -94,6 +104,27 @@ impl PromptFlags<'_> {
     }
 }
 
+/// The text that a path names, or standard input; no byte order mark.
+pub fn read_input(path: &Path) -> Result<String, Failure> {
+    let text = if path == Path::new(STDIN) {
+        let failed = |cause| Failure::File { doing: "read standard input".into(), cause };
+        read_text(io::stdin().lock(), TEXT_BYTES_MAX, "standard input", failed)?
+    } else {
+        read_file(path, TEXT_BYTES_MAX)?
+    };
+    Ok(text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned))
+}
+
+fn input_name(path: &Path) -> String {
+    if path == Path::new(STDIN) { "standard input".into() } else { format!("`{}`", path.display()) }
+}
+
+/// A text without the line end that editors and `echo` put after the last line.
+fn without_last_end(text: &str) -> &str {
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    text.strip_suffix('\r').unwrap_or(text)
+}
+
 /// The text of a file of at most `bytes_max`.
 ///
 /// # Errors
@@ -102,12 +133,6 @@ pub fn read_file(path: &Path, bytes_max: u64) -> Result<String, Failure> {
     let failed = |cause| Failure::file("read", path, cause);
     let file = File::open(path).map_err(failed)?;
     read_text(file, bytes_max, &format!("`{}`", path.display()), failed)
-}
-
-fn read_stdin() -> Result<String, Failure> {
-    let failed = |cause| Failure::File { doing: "read standard input".into(), cause };
-    let text = read_text(io::stdin().lock(), TEXT_BYTES_MAX, "standard input", failed)?;
-    if text.is_empty() { Err(Failure::NoInput) } else { Ok(text) }
 }
 
 fn read_text(

@@ -4,7 +4,7 @@ use crate::cli::args::{FilePath, Text};
 use crate::cli::failure::{End, Failure};
 use crate::cli::model::ModelSource;
 use crate::cli::output;
-use crate::cli::prompt::PromptFlags;
+use crate::cli::prompt::{PromptFlags, read_input};
 use argh::FromArgs;
 use dllm_rt::vocab::Vocab;
 use serde_json::json;
@@ -21,12 +21,16 @@ pub struct Tokenize {
     /// the text
     #[argh(option, arg_name = "text")]
     prompt: Option<Text>,
-    /// a file with the text
+    /// a file with the text, or - for standard input; a last line end is not part of it without
+    /// --no-chat
     #[argh(option, arg_name = "path")]
     prompt_file: Option<FilePath>,
-    /// a JSON file with chat turns
+    /// a JSON file with chat turns, or - for standard input
     #[argh(option, arg_name = "path")]
     messages: Option<FilePath>,
+    /// a file with a Jinja chat template to use in the place of the model's
+    #[argh(option, arg_name = "path")]
+    chat_template: Option<FilePath>,
     /// a system turn before the others
     #[argh(option, arg_name = "text")]
     system: Option<Text>,
@@ -54,8 +58,12 @@ pub fn run(command: &Tokenize) -> Result<End, Failure> {
         holes: false,
     };
     let prompt = prompt.read()?;
-    let ids = prompt
-        .encode(&Vocab::from_gguf(&ModelSource::new(command.model.as_ref()).open()?)?, None)?;
+    let mut vocab = Vocab::from_gguf(&ModelSource::new(command.model.as_ref()).open()?)?;
+    if let Some(FilePath(path)) = &command.chat_template {
+        vocab.set_chat_template(read_input(path)?);
+    }
+    vocab.warnings().iter().for_each(|warning| output::warn(warning));
+    let ids = prompt.encode(&vocab, None)?;
     if command.json {
         output::json(&json!({ "tokens": ids }))?;
     } else {

@@ -6,6 +6,7 @@ use crate::backend::{Batch, FloatEnv, Input, Logits, Pass, SequenceRows};
 use crate::denoise::{Candidate, Progress};
 use crate::error::Error;
 use std::borrow::BorrowMut;
+use std::ops::Range;
 use std::time::Instant;
 
 impl Engine {
@@ -17,7 +18,8 @@ impl Engine {
     /// # Errors
     /// Before anything is computed: sequences of another engine, more of them than planned for, or
     /// one whose KV slot was given away, because the engine has computed as many others as there
-    /// are slots since its last step, each [`Engine::logits`] being one.
+    /// are slots since its last step, each [`Engine::logits`] being one. After the others' step:
+    /// one with logits that are not finite, which commits nothing.
     pub fn step<S: BorrowMut<Sequence>>(
         &mut self,
         batch: &mut [S],
@@ -40,10 +42,9 @@ impl Engine {
         }
         let _env = FloatEnv::enter();
         for single in 0..batch.len() {
-            self.step_those(batch, |index, s| index == single && s.is_single(), &mut after);
+            self.step_those(batch, |index, s| index == single && s.is_single(), &mut after)?;
         }
-        self.step_those(batch, |_, sequence| !sequence.is_single(), &mut after);
-        Ok(())
+        self.step_those(batch, |_, sequence| !sequence.is_single(), &mut after)
     }
 
     /// [`Engine::step`] of one sequence.
@@ -105,7 +106,7 @@ impl Engine {
         batch: &mut [S],
         is_in: impl Fn(usize, &Sequence) -> bool,
         after: &mut impl FnMut(usize, Progress<'_>),
-    ) {
+    ) -> Result<(), Error> {
         let steps =
             |index, sequence: &Sequence| !sequence.canvas.is_done() && is_in(index, sequence);
         let start = Instant::now();
@@ -125,12 +126,19 @@ impl Engine {
             self.forward(&pass);
         }
         let mut seconds = start.elapsed().as_secs_f64();
-        let (mut first, mut stepped) = (0, false);
+        let (mut first, mut stepped, mut result) = (0, false, Ok(()));
         for (index, sequence) in batch.iter_mut().enumerate() {
             let sequence = sequence.borrow_mut();
             if steps(index, sequence) {
                 let start = Instant::now();
-                first += self.commit(sequence, first);
+                let chosen = sequence.canvas.plan_step().len();
+                let choices = first..first + chosen;
+                first += chosen;
+                if let Err(error) = self.check_finite(sequence, choices.clone()) {
+                    result = result.and(Err(error));
+                    continue;
+                }
+                self.commit(sequence, choices);
                 seconds += start.elapsed().as_secs_f64();
                 after(index, sequence.canvas.progress());
                 stepped = true;
@@ -138,6 +146,17 @@ impl Engine {
         }
         if stepped {
             self.stats.record_step(seconds * 1e3);
+        }
+        result
+    }
+
+    /// Refuses choices from rows that are not finite, which are those of that confidence.
+    fn check_finite(&self, sequence: &mut Sequence, choices: Range<usize>) -> Result<(), Error> {
+        let mut candidates =
+            sequence.canvas.plan_step().iter().zip(&self.backend.choices()[choices]);
+        match candidates.find(|(_, choice)| choice.confidence == f64::NEG_INFINITY) {
+            Some((candidate, _)) => Err(Error::NotFinite { position: candidate.position }),
+            None => Ok(()),
         }
     }
 
@@ -169,20 +188,18 @@ impl Engine {
         pass.batch.push(SequenceRows { rows, first, keys, key_row, outputs, sampling, ..others });
     }
 
-    /// Ends a sequence's step with the choices from `first` on; how many there were.
-    fn commit(&mut self, sequence: &mut Sequence, first: usize) -> usize {
+    /// Ends a sequence's step with these choices.
+    fn commit(&mut self, sequence: &mut Sequence, choices: Range<usize>) {
         let Sequence { canvas, number, age, .. } = sequence;
-        let chosen = canvas.plan_step().len();
         let (block, is_refresh) = (canvas.block().1, age.is_refresh_due(canvas));
-        let choices = &self.backend.choices()[first..first + chosen];
+        let choices = &self.backend.choices()[choices];
         let committed = canvas.commit(choices).committed;
-        if chosen > 0 {
+        if !choices.is_empty() {
             age.count_pass(block, is_refresh, committed);
         }
         if !age.needs_slot(canvas) {
             self.slots.release(*number);
         }
-        chosen
     }
 
     /// Tokens of the pass's rows from `row` on.

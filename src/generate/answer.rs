@@ -2,6 +2,7 @@
 
 use super::generation::{FinishReason, Generation};
 use super::model::Model;
+use super::prompt::filled;
 use super::request::Request;
 use crate::engine::Engine;
 use crate::error::Error;
@@ -38,7 +39,8 @@ impl fmt::Display for FilledHole {
 /// The text that a canvas holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The generated part up to its end, masks left out; of a canvas without one the whole canvas.
+    /// The generated part up to its end, masks left out. Where there is none: the turns that had
+    /// holes, filled, or the whole canvas of a prompt that is no conversation.
     pub text: String,
     /// Why it ends there.
     pub finish_reason: FinishReason,
@@ -100,6 +102,9 @@ impl Model {
             None => FinishReason::Length,
         };
         let holes = holes(self, generation)?;
+        if generated.is_empty() && !generation.turns().is_empty() {
+            text = filled(generation.turns(), holes.iter().map(|hole| hole.text.as_str()))?;
+        }
         let is_token = |id: &&u32| **id != mask;
         let written = generated[..end.unwrap_or(generated.len())].iter().filter(is_token).count();
         let filled: usize =

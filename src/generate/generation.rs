@@ -32,6 +32,7 @@ pub enum FinishReason {
 #[derive(Debug)]
 pub struct Generation {
     sequence: Sequence,
+    turns: Vec<String>,
     stop: Vec<String>,
     deadline: Option<Instant>,
     cancelled: Arc<AtomicBool>,
@@ -50,7 +51,8 @@ impl Generation {
         // A deadline beyond the clock's range is none.
         let deadline = request.deadline.and_then(|limit| Instant::now().checked_add(limit));
         let cancelled = Arc::new(AtomicBool::new(false));
-        Ok(Generation { sequence, stop: request.stop.clone(), deadline, cancelled, cut: None })
+        let (turns, stop) = (request.turns.clone(), request.stop.clone());
+        Ok(Generation { sequence, turns, stop, deadline, cancelled, cut: None })
     }
 
     /// One denoising step of this generation alone.
@@ -97,6 +99,11 @@ impl Generation {
     /// Its place in the engine.
     pub fn sequence(&self) -> &Sequence {
         &self.sequence
+    }
+
+    /// Contents of the turns that have holes.
+    pub(super) fn turns(&self) -> &[String] {
+        &self.turns
     }
 
     pub(super) fn stop(&self) -> &[String] {

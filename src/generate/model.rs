@@ -1,6 +1,7 @@
 //! A model opened whole: weights file, configuration, tokenizer, chat template, token facts.
 
 use super::generation::Generation;
+use super::prompt::turns_with_holes;
 use super::request::{self, PreparedRequest, Request};
 use crate::backend::{self, Limits, Options};
 use crate::demo;
@@ -90,6 +91,16 @@ impl Model {
         &self.vocab
     }
 
+    /// What was assumed of the file, a sentence each.
+    pub fn warnings(&self) -> impl Iterator<Item = &str> {
+        self.config.warnings.iter().chain(self.vocab.warnings()).map(String::as_str)
+    }
+
+    /// Takes `source`, which is Jinja, in the place of the file's chat template.
+    pub fn set_chat_template(&mut self, source: String) {
+        self.vocab.set_chat_template(source);
+    }
+
     /// What a canvas must know of the tokens.
     pub fn facts(&self) -> &TokenFacts {
         &self.facts
@@ -144,10 +155,14 @@ impl Model {
             ids: request.prompt.encode(&self.vocab, mask)?,
             parameters,
             facts: self.facts.clone(),
+            turns: if request.holes { turns_with_holes(&request.prompt)? } else { Vec::new() },
             stop: request.stop.clone(),
             deadline: request.deadline,
         };
         Canvas::new(&prepared.ids, &prepared.parameters, &self.facts)?;
+        if prepared.parameters.max_tokens == 0 && prepared.masks() == 0 {
+            return Err(Error::NothingToDo);
+        }
         self.check_context(prepared.positions())?;
         Ok(prepared)
     }

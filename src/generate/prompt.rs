@@ -43,6 +43,40 @@ impl Prompt {
     }
 }
 
+/// The contents of turns that have holes.
+pub(super) fn turns_with_holes(prompt: &Prompt) -> Result<Vec<String>, Error> {
+    let Prompt::Chat(turns) = prompt else { return Ok(Vec::new()) };
+    let mut contents = Vec::new();
+    for Message { content, .. } in turns {
+        if pieces(content)?.len() > 1 {
+            contents.push(content.clone());
+        }
+    }
+    Ok(contents)
+}
+
+/// Contents of turns, a line between two, with the texts that their holes were filled with. Holes
+/// that follow each other are one.
+pub(super) fn filled<'a>(
+    contents: &[String],
+    mut texts: impl Iterator<Item = &'a str>,
+) -> Result<String, Error> {
+    let mut lines = Vec::new();
+    for content in contents {
+        let (mut line, mut is_in_hole) = (String::new(), false);
+        for piece in pieces(content)? {
+            match piece {
+                Piece::Hole(_) if is_in_hole => {}
+                Piece::Hole(_) => line.push_str(texts.next().unwrap_or_default()),
+                Piece::Text(text) => line.push_str(text),
+            }
+            is_in_hole = matches!(piece, Piece::Hole(_)) || is_in_hole && piece == Piece::Text("");
+        }
+        lines.push(line);
+    }
+    Ok(lines.join("\n"))
+}
+
 fn holes(vocab: &Vocab, text: &str, special: Special, mask: u32) -> Result<Vec<u32>, Error> {
     let mut ids = Vec::new();
     for (index, piece) in pieces(text)?.into_iter().enumerate() {
@@ -57,6 +91,29 @@ fn holes(vocab: &Vocab, text: &str, special: Special, mask: u32) -> Result<Vec<u
 }
 
 fn chat(vocab: &Vocab, turns: &[Message], mask: u32) -> Result<Vec<u32>, Error> {
+    // The model's own turn that has holes is the one being written: the template opens it, and
+    // nothing closes it.
+    if let Some((last, before)) = turns.split_last()
+        && last.role == "assistant"
+        && let pieces = pieces(&last.content)?
+        && pieces.len() > 1
+    {
+        let mut ids = match before {
+            [] => {
+                return Err(Error::Hole(
+                    "the first turn is the assistant's: put another before it".into(),
+                ));
+            }
+            before => chat(vocab, before, mask)?,
+        };
+        for piece in pieces {
+            match piece {
+                Piece::Text(text) => ids.extend(vocab.encode_normalized(text, Special::AsText)?),
+                Piece::Hole(count) => ids.extend(std::iter::repeat_n(mask, count)),
+            }
+        }
+        return Ok(ids);
+    }
     let marker = ('\u{e000}'..='\u{f8ff}')
         .find(|marker| turns.iter().all(|turn| !turn.content.contains(*marker)))
         .ok_or_else(|| Error::Hole("the messages use every private-use character".into()))?;
@@ -129,6 +186,13 @@ mod tests {
         );
         assert_eq!(pieces("[[[2]]]").unwrap(), [Text("["), Hole(2), Text("]")]);
         assert_eq!(mark("é[[2]]!", '#').unwrap(), "é##!");
+    }
+
+    #[test]
+    fn holes_are_filled_in_order() {
+        let contents = ["a[[2]] b[[1]][[3]]c".to_owned(), "[[1]]".to_owned()];
+        let text = filled(&contents, ["X", "Y", "Z"].into_iter()).unwrap();
+        assert_eq!(text, "aX bYc\nZ");
     }
 
     #[test]

@@ -62,6 +62,8 @@ pub struct PreparedRequest {
     pub(super) ids: Vec<u32>,
     pub(super) parameters: GenerationParameters,
     pub(super) facts: TokenFacts,
+    /// Contents of the turns that have holes, of a conversation.
+    pub(super) turns: Vec<String>,
     pub(super) stop: Vec<String>,
     pub(super) deadline: Option<Duration>,
 }

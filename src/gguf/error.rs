@@ -27,6 +27,9 @@ pub enum Error {
         found.escape_ascii()
     )]
     Magic { found: [u8; 4] },
+    /// The file is of another kind, which is often met in a GGUF file's place.
+    #[error("not a GGUF file but {kind}; {advice}")]
+    OtherKind { kind: &'static str, advice: &'static str },
     /// The file's numbers have their bytes the other way round.
     #[error(
         "big-endian GGUF file: only little-endian files are read; convert it with \
@@ -161,6 +164,12 @@ pub enum SplitError {
     /// Part `number`, from 1, is not at `path`, where its siblings are.
     #[error("part {number} of {count} is missing: put {} beside the others", quoted_whole(path))]
     Missing { path: String, number: u64, count: u64 },
+    /// The parts lie one after the other in one file.
+    #[error(
+        "these are the {count} parts of a split file, joined byte by byte; join them with \
+         llama-gguf-split --merge, or give the parts as they were"
+    )]
+    Joined { count: u64 },
     /// The file's name gives no way to find the other parts.
     #[error(
         "this is one of {count} parts of a split file; for the others to be found it must keep \

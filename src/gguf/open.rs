@@ -32,7 +32,17 @@ pub fn open(path: &Path) -> Result<Gguf, Error> {
     if count == 1 {
         return Ok(first);
     }
-    let paths = part_paths(path, count).map_err(|error| error.in_file(path))?;
+    if is_joined(&first) {
+        return Err(Error::from(SplitError::Joined { count }).in_file(path));
+    }
+    // A link may have any name: the file that it leads to has its siblings beside it.
+    let found = path.canonicalize().ok();
+    let paths = part_paths(path, count)
+        .ok()
+        .filter(|paths| paths.iter().all(|path| path.exists()))
+        .or_else(|| found.and_then(|path| part_paths(&path, count).ok()))
+        .map_or_else(|| part_paths(path, count), Ok)
+        .map_err(|error| error.in_file(path))?;
     drop(first);
     let mut parts = Vec::with_capacity(paths.len());
     for (number, path) in (1..).zip(&paths) {
@@ -90,6 +100,9 @@ fn io_error(path: &Path, error: &io::Error) -> Error {
 /// mapped file at any time.
 fn read_part(file: Box<dyn FileBytes>) -> Result<Gguf, Error> {
     let bytes = file.bytes();
+    if let Some((kind, advice)) = other_kind(bytes) {
+        return Err(Error::OtherKind { kind, advice });
+    }
     let copied_max = bytes.len().min(caps::HEADER_BYTES_MAX);
     let mut copied = HEADER_BYTES_FIRST.min(copied_max);
     let (version, metadata, tensors) = loop {
@@ -107,6 +120,30 @@ fn read_part(file: Box<dyn FileBytes>) -> Result<Gguf, Error> {
     };
     file.release(0..copied);
     Ok(Gguf { parts: vec![Part { file, version, metadata }], tensors })
+}
+
+/// What a file is that was given, or downloaded, in a GGUF file's place, and what helps.
+fn other_kind(bytes: &[u8]) -> Option<(&'static str, &'static str)> {
+    const CONVERT: &str = "convert the model with llama.cpp's convert_hf_to_gguf.py";
+    let start = bytes.get(..bytes.len().min(64))?.trim_ascii_start();
+    let begins = |with: &str| {
+        start.get(..with.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(with.as_bytes()))
+    };
+    // Safetensors: the length of a JSON object, then the object.
+    let json_bytes = bytes.first_chunk().map(|length| u64::from_le_bytes(*length));
+    let is_safetensors = json_bytes.is_some_and(|length| (2..1 << 32).contains(&length))
+        && bytes.get(8..10) == Some(b"{\"");
+    match () {
+        () if begins("version https://git-lfs") => {
+            Some(("a Git LFS pointer", "fetch the file itself with `git lfs pull`"))
+        }
+        () if begins("<!doctype") || begins("<html") => {
+            Some(("an HTML page", "download the file by the link that its page gives"))
+        }
+        () if begins("PK\x03\x04") => Some(("a zip archive, as PyTorch writes", CONVERT)),
+        () if is_safetensors => Some(("a safetensors file", CONVERT)),
+        () => None,
+    }
 }
 
 /// Parses the first bytes of a file of `file_bytes`.
@@ -212,6 +249,16 @@ fn check_total(first: &Gguf, found: u64) -> Result<(), Error> {
 
 fn split_key(key: &'static str, found: u64, wanted: u64) -> Error {
     SplitError::Key { key, found, wanted }.into()
+}
+
+/// Whether another file begins where the part's tensors end.
+fn is_joined(part: &Gguf) -> bool {
+    let ends = part.tensors().iter().map(|tensor| tensor.offset + tensor.bytes);
+    let end = ends.max().unwrap_or(0);
+    let rest = part.parts.first().and_then(|part| part.file.bytes().get(end..)).unwrap_or_default();
+    // Padding up to the largest alignment may lie between.
+    let near = rest.len().min(caps::ALIGNMENT_MAX as usize + 4);
+    end > 0 && rest[..near].windows(4).any(|window| window == b"GGUF")
 }
 
 /// The paths of all `count` parts, of which the one at `path` is one.

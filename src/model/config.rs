@@ -1,7 +1,7 @@
 //! Sizes and constants of a model, valid by construction.
 
 use super::error::Error;
-use crate::gguf::Gguf;
+use crate::gguf::{Gguf, Value};
 use dllm_cpu::ops::RopeStyle;
 
 /// Layers at most: ten times the deepest published model.
@@ -17,6 +17,9 @@ const CONTEXT_MAX: usize = 1 << 30;
 const WIDTH_ALIGN: usize = 16;
 /// What a head's width must divide by: the lanes of a vector.
 const HEAD_ALIGN: usize = 8;
+
+/// Base of the frequencies where the file names none, as everywhere.
+const THETA_DEFAULT: f32 = 10_000.0;
 
 /// The supported architectures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +102,8 @@ pub struct Config {
     pub rope: RopeConfig,
     /// Whether row i - 1 of the logits predicts token i.
     pub shift_logits: bool,
+    /// What was assumed of the file, a sentence each.
+    pub warnings: Vec<String>,
 }
 
 impl Config {
@@ -108,6 +113,7 @@ impl Config {
         let unknown = || Error::Architecture { found: found.into() };
         let architecture = Architecture::by_name(found).ok_or_else(unknown)?;
         let keys = Keys { gguf, prefix: architecture.name() };
+        let mut warnings = Vec::new();
         keys.refuse_scaling()?;
         let width = keys.size("embedding_length", WIDTH_MAX, WIDTH_ALIGN)?;
         let heads = keys.size("attention.head_count", WIDTH_MAX, 1)?;
@@ -124,8 +130,9 @@ impl Config {
             vocab: keys.vocab()?,
             context: keys.size("context_length", CONTEXT_MAX, 1)?,
             epsilon: keys.positive("attention.layer_norm_rms_epsilon")?,
-            rope: keys.rope(architecture, head_width)?,
+            rope: keys.rope(architecture, head_width, &mut warnings)?,
             shift_logits: gguf.opt_bool("diffusion.shift_logits")?.unwrap_or(default_shift),
+            warnings,
         })
     }
 }
@@ -143,15 +150,33 @@ impl Keys<'_> {
 
     /// A positive integer up to `max` that `align` divides.
     fn size(&self, name: &str, max: usize, align: usize) -> Result<usize, Error> {
-        let key = self.key(name);
-        let value = self.gguf.u32(&key)?;
-        check_size(key, value, max, align)
+        match self.opt_size(name, max, align)? {
+            Some(size) => Ok(size),
+            // The key is not there, which its getter says.
+            None => check_size(self.key(name), self.gguf.u32(&self.key(name))?, max, align),
+        }
     }
 
     fn opt_size(&self, name: &str, max: usize, align: usize) -> Result<Option<usize>, Error> {
         let key = self.key(name);
-        let value = self.gguf.opt_u32(&key)?;
+        let value = match self.gguf.opt_get(&key)? {
+            Some(Value::Array(_)) => Some(self.same(&key)?),
+            _ => self.gguf.opt_u32(&key)?,
+        };
         value.map(|value| check_size(key, value, max, align)).transpose()
+    }
+
+    /// The number that an array, of one for each layer, has in all its places.
+    fn same(&self, key: &str) -> Result<u32, Error> {
+        let mut items = self.gguf.i32s(key)?;
+        let first = items.next();
+        match first.and_then(|first| u32::try_from(first).ok()) {
+            Some(value) if items.all(|item| u32::try_from(item) == Ok(value)) => Ok(value),
+            _ => Err(Error::Unsupported {
+                name: key.into(),
+                found: "an array that is empty or of unlike or negative numbers".into(),
+            }),
+        }
     }
 
     fn positive(&self, name: &str) -> Result<f32, Error> {
@@ -218,21 +243,34 @@ impl Keys<'_> {
         Ok(rows)
     }
 
-    fn rope(&self, arch: Architecture, head_width: usize) -> Result<RopeConfig, Error> {
+    fn rope(
+        &self,
+        arch: Architecture,
+        head_width: usize,
+        warnings: &mut Vec<String>,
+    ) -> Result<RopeConfig, Error> {
         let dimensions = self.opt_size("rope.dimension_count", head_width, 2)?;
         let style = match arch {
             Architecture::Llada | Architecture::Llama => RopeStyle::Norm,
             Architecture::Dream => RopeStyle::Neox,
         };
-        let theta = self.positive("rope.freq_base")?;
+        let name = "rope.freq_base";
+        let theta = if self.gguf.contains(&self.key(name)) {
+            self.positive(name)?
+        } else {
+            let key = self.key(name);
+            warnings.push(format!("{key} is missing: {THETA_DEFAULT} is assumed"));
+            THETA_DEFAULT
+        };
         Ok(RopeConfig { style, theta, dimensions: dimensions.unwrap_or(head_width) })
     }
 
     /// Context extension changes the angles; a file that asks for it would run, but wrongly.
+    /// Linear scaling by one, which is what it is without a factor, changes nothing.
     fn refuse_scaling(&self) -> Result<(), Error> {
         let name = self.key("rope.scaling.type");
         if let Some(found) = self.gguf.opt_str(&name)?
-            && found != "none"
+            && !matches!(found, "none" | "linear")
         {
             return Err(Error::Unsupported { name, found: found.into() });
         }

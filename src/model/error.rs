@@ -11,14 +11,11 @@ pub enum Error {
     #[error(transparent)]
     Key(#[from] gguf::Error),
     /// The architecture is none of the supported ones.
-    #[error(
-        "architecture `{}` is not supported: this runs `llada` and `dream`",
-        found.escape_debug()
-    )]
+    #[error("architecture {found:?} is not supported: this runs llada and dream")]
     Architecture { found: String },
     /// The architecture can be measured but generates nothing here.
     #[error(
-        "architecture `{architecture}` is no masked-diffusion model: `bench`, `plan` and \
+        "architecture {architecture:?} is no masked-diffusion model: `bench`, `plan` and \
          `inspect` take it, nothing else does"
     )]
     NoDiffusion { architecture: &'static str },

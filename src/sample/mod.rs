@@ -24,7 +24,7 @@ use stats::{Record, Row};
 #[derive(Clone, Copy, Debug, Default, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct Choice {
     /// Comparable within one step only; its scale depends on the algorithm. Never NaN; minus
-    /// infinity for a row without a single finite or positive-infinite allowed logit.
+    /// infinity for a row whose largest allowed logit is not finite, which says nothing.
     pub confidence: f64,
     /// Below the vocabulary's size, and never the mask token.
     pub token: u32,
@@ -69,7 +69,13 @@ pub fn choose(
         Kind::Llada => llada::choose(rule, step, position, logits, &row),
         Kind::Dream => dream::choose(kernels, rule, step, position, logits, row.peak, scratch),
     };
+    let confidence = if is_overflow(&row) { f64::NEG_INFINITY } else { confidence };
     Choice { confidence, token, pad: 0 }
+}
+
+/// Whether a row's largest logit was plus infinity, which is kept as the largest finite number.
+fn is_overflow(row: &Row) -> bool {
+    row.peak.logit == f32::MAX
 }
 
 /// What [`choose`] keeps of the logits of up to 64 tokens from `first` on. They are overwritten:
@@ -97,6 +103,7 @@ pub fn choose_best(rule: &Rule, step: u32, position: u32, row: &Row) -> Choice {
         return Choice { confidence: f64::NEG_INFINITY, token: lowest_allowed(rule), pad: 0 };
     }
     let confidence = match rule.algorithm {
+        _ if is_overflow(row) => f64::NEG_INFINITY,
         _ if rule.distrust_end.contains(token) => 0.0,
         Algorithm::Random => rng::draw_uniform(rule.seed, step, position, Stream::Confidence),
         Algorithm::TopkMargin => (1.0 - stats::weight(runner_up, logit, 0.0)) / row.sum,

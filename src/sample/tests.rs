@@ -229,6 +229,9 @@ fn odd_rows_give_allowed_tokens() {
                 let choice = pick(&rule, 0, row);
                 assert_eq!(choice.token, token, "{algorithm} {row:?}");
                 assert!(!choice.confidence.is_nan());
+                // Some logit is plus infinity, or none is a number.
+                let says_nothing = row.contains(&inf) || row.iter().all(|logit| logit.is_nan());
+                assert_eq!(choice.confidence == -f64::INFINITY, says_nothing, "{row:?}");
                 for temperature in [1e-300, 1.0, 1e6] {
                     rule.temperature = temperature;
                     let drawn = pick(&rule, 1, row);

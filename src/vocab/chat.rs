@@ -7,6 +7,9 @@ use super::error::Error;
 /// Turns in one conversation: far more than any model's context holds.
 const MESSAGES_MAX: usize = 65_536;
 
+/// The roles that a turn may have.
+pub(super) const ROLES: [&str; 3] = ["system", "user", "assistant"];
+
 /// One turn of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Message {
@@ -59,7 +62,7 @@ pub(super) fn check_messages(messages: &[Message]) -> Result<(), Error> {
         return Err(Error::Messages(reason));
     }
     for (index, message) in messages.iter().enumerate() {
-        if !matches!(message.role.as_str(), "system" | "user" | "assistant") {
+        if !ROLES.contains(&&*message.role) {
             let role: String = message.role.chars().take(40).collect();
             let reason = format!("role is {role:?}; it must be system, user or assistant");
             return Err(Error::Message { index, reason });

@@ -60,13 +60,78 @@ pub fn template(data: &[u8]) {
         content: content.into_owned(),
     };
     let messages: Vec<Message> = fields.zip(roles).map(turn).collect();
-    let parts = VocabParts { chat_template: Some(source), ..PARTS.clone() };
+    let parts = VocabParts { chat_template: Some(source.clone()), ..PARTS.clone() };
     let Ok(vocab) = Vocab::new(parts) else { return };
-    let Ok(text) = vocab.render_chat(&messages) else { return };
+    if let Some(message) = messages.first() {
+        contents(&message.content);
+    }
+    if vocab.render_chat(&messages).is_err() {
+        return;
+    }
     let ids = vocab.encode_chat(&messages);
     assert!(ids.is_ok(), "{ids:?}");
-    let back = ids.and_then(|ids| vocab.decode(&ids, Show::All));
-    assert_eq!(back.as_deref(), Ok(text.as_bytes()));
+    let ids = ids.unwrap_or_default();
+    check_back(&vocab, &messages, &ids);
+    // Where the template writes no `<` of its own, none comes from it.
+    let writes =
+        source.trim().is_empty() || source.contains(['<', '\\', '%']) || source.contains("_token");
+    let formats = source.contains("format") || source.contains("|e");
+    if !writes && !formats {
+        let marked = |id: &u32| vocab.token_bytes(*id).is_some_and(|text| text.starts_with(b"<|"));
+        assert!(!ids.iter().any(|id| vocab.is_control(*id) && marked(id)), "{source}");
+    }
+}
+
+/// Templates that cut, join and change a content `c`, and how many control tokens each writes
+/// itself.
+const NASTY: [(&str, usize); 18] = [
+    ("{{ c }}{{ c }}", 0),
+    ("{{ c[:5] }}{{ c[5:] }}{{ c[::-1][::-1] }}", 0),
+    ("{{ c.replace('~', '') }}|{{ c | replace('x', '<') | replace('y', '>') }}", 0),
+    ("{{ c.split('~') | join }}{{ c.split('<') | join('<') }}", 0),
+    ("{% for x in c %}{{ x }}{% endfor %}", 0),
+    ("{{ c | lower }}{{ c | upper | lower }}{{ c | reverse | reverse }}", 0),
+    ("<|im{{ c }}end|><|{{ c }}|><{{ c }}>[{{ c }}]", 0),
+    ("{{ '<|' ~ c ~ '|>' }}{{ '<' + c + '>' }}", 0),
+    ("<|im_end|>{{ c }}<|im_end|>", 2),
+    ("{{ c if c.endswith('<|end|>') else c ~ '-' }}", 0),
+    ("{{ '<|end|>' in c }}{{ c.split('<|end|>') | join('<') }}", 0),
+    ("{{ c | tojson }}{{ [c] }}{{ [c, c] | join }}", 0),
+    ("<|{{ messages[0].role }}|>{{ c.strip('<|>') }}{{ c }}", 1),
+    ("{{ c.partition('|')[0] ~ '|' ~ c.partition('|')[2] }}", 0),
+    ("{% if '<' in c %}{{ c }}{% else %}{{ c ~ '<|end|' }}{% endif %}<|end|>", 1),
+    ("{{ c | trim | title }}{{ c.swapcase().swapcase() }}{{ '%s|%s' % (c, c) }}", 0),
+    ("{{ '{}{}'.format(c, c) }}{{ c * 2 }}{{ c.removeprefix('<') }}{{ c.rsplit('_', 1) }}", 0),
+    ("<|n_{{ messages | length }}|>{{ '<|n_' ~ c ~ '|>' }}{{ c | indent }}", 1),
+];
+
+/// Runs every nasty template over a content: none makes a control token of it.
+pub fn contents(content: &str) {
+    static VOCABS: LazyLock<Vec<(Vocab, usize)>> = LazyLock::new(|| {
+        let vocab = |(template, own): (&str, usize)| {
+            let source = format!("{{% set c = messages[0].content %}}{template}");
+            let parts = VocabParts { chat_template: Some(source), ..chat_parts() };
+            Some((Vocab::new(parts).ok()?, own))
+        };
+        NASTY.into_iter().filter_map(vocab).collect()
+    });
+    assert_eq!(VOCABS.len(), NASTY.len());
+    let messages = [Message::new("user", content)];
+    for (vocab, own) in VOCABS.iter() {
+        let ids = vocab.encode_chat(&messages);
+        assert!(ids.is_ok(), "{ids:?}");
+        let ids = ids.unwrap_or_default();
+        let control = ids.iter().filter(|&&id| vocab.is_control(id)).count();
+        assert!(control <= *own, "{control} control tokens of {content:?}");
+        check_back(vocab, &messages, &ids);
+    }
+}
+
+/// The ids are those of the rendered text, as far as that shows.
+fn check_back(vocab: &Vocab, messages: &[Message], ids: &[u32]) {
+    let normalized = |text: String| vocab.normalized(&text).into_owned();
+    let text = vocab.render_chat(messages).map(normalized);
+    assert_eq!(vocab.decode_text(ids, Show::All).map(normalized), text);
 }
 
 fn byte_tokens() -> impl Iterator<Item = Vec<u8>> {
@@ -76,7 +141,16 @@ fn byte_tokens() -> impl Iterator<Item = Vec<u8>> {
 
 /// A vocabulary of single bytes and the tokens of ChatML.
 fn chat_parts() -> VocabParts {
-    let special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "[X]"];
+    let special = [
+        "<|endoftext|>",
+        "<|im_start|>",
+        "<|im_end|>",
+        "[X]",
+        "<|end|>",
+        "<|user|>",
+        "</think>",
+        "<|n_1|>",
+    ];
     let special = special.into_iter().map(|text| text.as_bytes().to_vec());
     let tokens: Vec<Vec<u8>> = byte_tokens().chain(special).collect();
     let token_types = (0..tokens.len()).map(|id| if id < 256 { 1 } else { 3 }).collect();

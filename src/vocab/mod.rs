@@ -3,8 +3,9 @@
 //! [`VocabParts`] (`parts`) holds the metadata as it is, [`Vocab`] (`vocabulary`) what has been
 //! checked. `pre` cuts text into words, `words` merges a word's bytes into tokens, `special` finds
 //! the tokens that are written out, `tokens` turns ids into bytes; `chat` and `template` render a
-//! conversation (`jinja` is the engine's set-up, `screen` what it must not be given), `shield`
-//! keeps control tokens out of user text.
+//! conversation (`jinja` is the engine's set-up, with Python's `operators`, `methods` and ways of
+//! printing, `python`; `screen` says what it must not be given), `provenance` keeps control tokens
+//! out of user text by marking the template's own `literals`.
 
 mod bytes;
 mod chat;
@@ -12,10 +13,14 @@ mod error;
 #[doc(hidden)]
 pub mod fuzz;
 mod jinja;
+mod literals;
+mod methods;
+mod operators;
 mod parts;
 mod pre;
+mod provenance;
+mod python;
 mod screen;
-mod shield;
 mod special;
 mod template;
 mod tokens;

@@ -18,7 +18,7 @@ const SPECIAL_BYTES_MAX: usize = 4 << 20;
 pub struct VocabParts {
     /// `tokenizer.ggml.model`; only `gpt2` (byte-level BPE) is supported.
     pub model: String,
-    /// `tokenizer.ggml.pre`: the rule that splits text into words.
+    /// `tokenizer.ggml.pre`: the rule that splits text into words; empty or `default` is as none.
     pub pre: Option<String>,
     /// `general.architecture`: chooses the chat template of a file without one.
     pub architecture: String,
@@ -77,8 +77,9 @@ pub fn parts_from_gguf(gguf: &Gguf) -> Result<VocabParts, Error> {
     })
 }
 
-/// Refuses another tokenizer model, lengths out of their limits and ids out of range.
-pub(super) fn check(parts: &VocabParts) -> Result<(), Error> {
+/// Refuses another tokenizer model, lengths out of their limits and ids out of range. Takes out a
+/// padding token out of range, which only a template could use, and says so.
+pub(super) fn check(parts: &mut VocabParts, warnings: &mut Vec<String>) -> Result<(), Error> {
     if parts.model != "gpt2" {
         return Err(Error::Model { found: parts.model.clone() });
     }
@@ -95,12 +96,15 @@ pub(super) fn check(parts: &VocabParts) -> Result<(), Error> {
         ("tokenizer.ggml.eos_token_id", parts.eos_id),
         ("tokenizer.ggml.eot_token_id", parts.eot_id),
         ("tokenizer.ggml.mask_token_id", parts.mask_id),
-        ("tokenizer.ggml.padding_token_id", parts.pad_id),
     ];
     for (key, id) in ids {
         if let Some(id) = id.filter(|&id| id as usize >= count) {
             return Err(Error::IdRange { key, id, count });
         }
+    }
+    if let Some(id) = parts.pad_id.take_if(|id| *id as usize >= count) {
+        let fact = format!("is {id}, but the vocabulary has {count} tokens");
+        warnings.push(format!("tokenizer.ggml.padding_token_id {fact}: it is left out"));
     }
     Ok(())
 }

@@ -15,16 +15,18 @@ use super::error::Error;
 pub(super) struct Pre {
     regex: Regex,
     rule: &'static Rule,
+    name: String,
 }
 
 impl Pre {
-    /// The rule that `tokenizer.ggml.pre` names; a missing key is settled by the architecture.
+    /// The rule that `tokenizer.ggml.pre` names; where the key is missing, empty or `default`, the
+    /// architecture settles it.
     pub(super) fn new(name: Option<&str>, architecture: &str) -> Result<Pre, Error> {
         let name = match (name, architecture) {
-            (Some(name), _) => name,
-            (None, "llada" | "llada-moe") => "bailingmoe",
-            (None, "dream") => "qwen2",
-            (None, _) => {
+            (Some(name), _) if !is_open(name) => name,
+            (_, "llada" | "llada-moe") => "bailingmoe",
+            (_, "dream") => "qwen2",
+            _ => {
                 return Err(Error::PreMissing { architecture: architecture.into() });
             }
         };
@@ -34,7 +36,26 @@ impl Pre {
             Error::PreUnknown { found: name.into(), supported: all.join(", ") }
         })?;
         let regex = COMPILED[index].as_ref().map_err(|error| Error::Library(error.to_string()))?;
-        Ok(Pre { regex: regex.clone(), rule: &RULES[index] })
+        Ok(Pre { regex: regex.clone(), rule: &RULES[index], name: name.into() })
+    }
+
+    /// What to say where the architecture settled the rule although the file has a key for it.
+    pub(super) fn assumed(&self, name: Option<&str>) -> Option<String> {
+        let name = name.filter(|name| is_open(name))?;
+        let rule = &self.name;
+        Some(format!("tokenizer.ggml.pre is {name:?}: {rule:?} is assumed, by the architecture"))
+    }
+
+    /// Whether a file that does not say it means a BOS before each text: to llama.cpp, Llama 3's
+    /// rule does.
+    pub(super) fn adds_bos(&self) -> bool {
+        self.rule.whole_words
+    }
+
+    /// Whether the published tokenizers with this rule compose characters (NFC): Qwen's own do,
+    /// those of other models with its rule do not.
+    pub(super) fn composes(&self) -> bool {
+        self.name == "qwen2"
     }
 
     /// Whether a word that is itself a token stays whole, whatever the merges say.
@@ -62,6 +83,11 @@ impl Pre {
     fn gives_back(&self, last: char) -> bool {
         last.is_whitespace() && !(self.rule.breaks && matches!(last, '\r' | '\n'))
     }
+}
+
+/// Whether a name leaves the rule open.
+fn is_open(name: &str) -> bool {
+    matches!(name, "" | "default")
 }
 
 #[derive(Debug)]
@@ -151,6 +177,13 @@ mod tests {
         let said = Pre::new(Some("tekken"), "llada").unwrap_err().to_string();
         assert!(said.contains("\"tekken\"") && said.contains("bailingmoe"), "{said}");
         assert!(Pre::new(None, "llama").is_err());
+        for open in ["", "default"] {
+            assert!(Pre::new(Some(open), "llama").is_err());
+            let pre = Pre::new(Some(open), "llada").unwrap();
+            let said = pre.assumed(Some(open)).unwrap();
+            assert!(said.contains("\"bailingmoe\" is assumed"), "{said}");
+        }
+        assert_eq!(Pre::new(None, "dream").unwrap().assumed(None), None);
         assert!(Pre::new(None, "dream").unwrap().rule.names.starts_with("qwen2 "));
     }
 }

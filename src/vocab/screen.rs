@@ -3,8 +3,10 @@
 //! The engine writes, compares and searches values by recursion without an end. The only values
 //! that change after they are made are those of `namespace()`: as long as one is only ever reached
 //! by the name that it was made under, and then only for its attributes, it is in no other value.
+//! A macro's parameter is such a name too, where the macro is called with a namespace.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use minijinja::machinery::{Token, WhitespaceConfig, tokenize};
 use minijinja::syntax::SyntaxConfig;
@@ -19,15 +21,11 @@ pub(super) fn screen(source: &str) -> Result<(), String> {
     let Ok(spanned) = lexed.collect::<Result<Vec<_>, _>>() else { return Ok(()) };
     let (tokens, lines): (Vec<_>, Vec<_>) =
         spanned.into_iter().map(|(token, span)| (token, span.start_line)).unzip();
-    let made: HashSet<&str> = (0..tokens.len()).filter_map(|at| made_at(&tokens, at)).collect();
+    let mut made: HashSet<&str> = (0..tokens.len()).filter_map(|at| made_at(&tokens, at)).collect();
+    let passed = passed(&tokens, &mut made);
     for (at, (token, line)) in tokens.iter().zip(lines).enumerate() {
         match token {
-            Token::Mul => {
-                return Err(format!(
-                    "line {line}: the operator * is refused: it could take all memory"
-                ));
-            }
-            Token::Ident(_) if is_label(&tokens, at) => {}
+            Token::Ident(_) if passed.contains(&at) || is_label(&tokens, at) => {}
             Token::Ident(MAKER) if at < 3 || made_at(&tokens, at - 2).is_none() => {
                 return Err(format!(
                     "line {line}: namespace() is refused but as {{% set NAME = namespace(...) %}}: \
@@ -36,14 +34,108 @@ pub(super) fn screen(source: &str) -> Result<(), String> {
             }
             Token::Ident(name) if made.contains(name) && !is_attribute_use(&tokens, at) => {
                 return Err(format!(
-                    "line {line}: the namespace {name} is refused but as {name}.ATTRIBUTE: \
-                     elsewhere it could come to hold itself"
+                    "line {line}: the namespace {name} is refused but as {name}.ATTRIBUTE or as \
+                     an argument of a macro: elsewhere it could come to hold itself"
                 ));
             }
             _ => {}
         }
     }
     Ok(())
+}
+
+/// Where namespaces are handed to macros, and where the parameters that take them are declared.
+/// These become names of namespaces.
+fn passed<'a>(tokens: &[Token<'a>], made: &mut HashSet<&'a str>) -> HashSet<usize> {
+    let macros = macros(tokens);
+    let mut passed = HashSet::new();
+    let calls: Vec<(usize, &Vec<(&str, usize)>)> = (0..tokens.len())
+        .filter(|&at| !is_macro_name(tokens, at))
+        .filter_map(|at| match (&tokens[at], tokens.get(at + 1)) {
+            (Token::Ident(name), Some(Token::ParenOpen)) => Some((at + 2, macros.get(name)?)),
+            _ => None,
+        })
+        .collect();
+    loop {
+        let count = passed.len();
+        for (start, params) in &calls {
+            for (index, argument) in arguments(tokens, *start).into_iter().enumerate() {
+                let (param, at) = match &tokens[argument.clone()] {
+                    [Token::Ident(name)] if made.contains(name) => {
+                        (params.get(index), argument.start)
+                    }
+                    [Token::Ident(label), Token::Assign, Token::Ident(name)]
+                        if made.contains(name) =>
+                    {
+                        (params.iter().find(|(param, _)| param == label), argument.start + 2)
+                    }
+                    _ => continue,
+                };
+                let Some((param, declared)) = param else { continue };
+                made.insert(*param);
+                passed.extend([at, *declared]);
+            }
+        }
+        if passed.len() == count {
+            return passed;
+        }
+    }
+}
+
+/// The parameters of each macro and where they are declared, for the macros whose names stand for
+/// nothing else.
+fn macros<'a>(tokens: &[Token<'a>]) -> HashMap<&'a str, Vec<(&'a str, usize)>> {
+    let mut macros: HashMap<&str, Vec<(&str, usize)>> = HashMap::new();
+    let mut other: HashSet<&str> = HashSet::new();
+    for (at, token) in tokens.iter().enumerate() {
+        let Token::Ident(name) = token else { continue };
+        let called = matches!(tokens.get(at + 1), Some(Token::ParenOpen));
+        if called && is_macro_name(tokens, at) {
+            let params = arguments(tokens, at + 2).into_iter().filter_map(|param| {
+                match &tokens[param.clone()] {
+                    [Token::Ident(name)] | [Token::Ident(name), Token::Assign, ..] => {
+                        Some((*name, param.start))
+                    }
+                    _ => None,
+                }
+            });
+            if macros.insert(name, params.collect()).is_some() {
+                other.insert(name);
+            }
+        } else if !called && !is_label(tokens, at) {
+            other.insert(name);
+        }
+    }
+    macros.retain(|name, _| !other.contains(name));
+    macros
+}
+
+/// Whether token `at` is the name in `macro NAME`.
+fn is_macro_name(tokens: &[Token<'_>], at: usize) -> bool {
+    at > 0 && matches!(tokens[at - 1], Token::Ident("macro"))
+}
+
+/// What stands between the commas up to the parenthesis that closes the one before `start`.
+fn arguments(tokens: &[Token<'_>], start: usize) -> Vec<Range<usize>> {
+    let (mut depth, mut first) = (0_usize, start);
+    let mut arguments = Vec::new();
+    for (at, token) in tokens.iter().enumerate().skip(start) {
+        match token {
+            Token::ParenOpen | Token::BracketOpen | Token::BraceOpen => depth += 1,
+            Token::ParenClose | Token::BracketClose | Token::BraceClose if depth > 0 => depth -= 1,
+            Token::ParenClose => {
+                arguments.push(first..at);
+                return arguments;
+            }
+            Token::Comma if depth == 0 => {
+                arguments.push(first..at);
+                first = at + 1;
+            }
+            Token::BlockEnd | Token::VariableEnd => return Vec::new(),
+            _ => {}
+        }
+    }
+    Vec::new()
 }
 
 /// The name in `{% set NAME = namespace(...) %}` where that is token `at`.
@@ -89,9 +181,12 @@ fn is_label(tokens: &[Token<'_>], at: usize) -> bool {
 }
 
 /// Whether a namespace's name stands where it does not get away: before an attribute that is not
-/// called (its methods give views of it), or where it is made.
+/// called (its methods give views of it), or where it is made or another value gets the name.
 fn is_attribute_use(tokens: &[Token<'_>], at: usize) -> bool {
     let attribute = matches!(tokens.get(at + 1..), Some([Token::Dot, Token::Ident(_), ..]));
     let called = matches!(tokens.get(at + 3), Some(Token::ParenOpen));
-    attribute && !called || made_at(tokens, at).is_some()
+    let before = at.checked_sub(2).and_then(|before| tokens.get(before..at));
+    let set = matches!(before, Some([Token::BlockStart, Token::Ident("set")]))
+        && matches!(tokens.get(at + 1), Some(Token::Assign));
+    attribute && !called || set
 }

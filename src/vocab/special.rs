@@ -9,6 +9,7 @@ use super::error::Error;
 pub(super) struct Finder {
     automaton: Option<AhoCorasick>,
     ids: Vec<u32>,
+    texts: Vec<String>,
 }
 
 impl Finder {
@@ -17,16 +18,16 @@ impl Finder {
         let (mut ids, mut texts) = (Vec::new(), Vec::new());
         for (id, text) in tokens.filter(|(_, text)| !text.is_empty()) {
             ids.push(id);
-            texts.push(text);
+            texts.push(text.to_owned());
         }
         if texts.is_empty() {
-            return Ok(Finder { automaton: None, ids });
+            return Ok(Finder { automaton: None, ids, texts: Vec::new() });
         }
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
             .build(&texts)
             .map_err(|error| Error::Library(error.to_string()))?;
-        Ok(Finder { automaton: Some(automaton), ids })
+        Ok(Finder { automaton: Some(automaton), ids, texts })
     }
 
     /// The id of the token that is written exactly `text`.
@@ -34,6 +35,17 @@ impl Finder {
         let found = self.automaton.as_ref()?.find(text)?;
         let whole = found.start() == 0 && found.end() == text.len();
         whole.then(|| self.ids[found.pattern().as_usize()])
+    }
+
+    /// What the tokens are written as.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.texts.iter().map(String::as_str)
+    }
+
+    /// Where tokens stand in `text`.
+    pub(super) fn ranges(&self, text: &str) -> Vec<std::ops::Range<usize>> {
+        let found = self.automaton.iter().flat_map(|automaton| automaton.find_iter(text));
+        found.map(|found| found.range()).collect()
     }
 
     /// Appends the ids of the tokens in `text`; `encode` appends those of the text between them,

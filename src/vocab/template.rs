@@ -1,4 +1,6 @@
-//! Runs a chat template: Jinja as Hugging Face's `apply_chat_template` understands it.
+//! Runs a chat template: Jinja as Hugging Face's `apply_chat_template` understands it. As there,
+//! `tools` and `documents` are none, not undefined, where there are none. What is known to differ:
+//! a tuple that the template writes prints as a list.
 //!
 //! A template comes with the model file and is not trusted: `screen` refuses what could make a
 //! value that holds itself, it runs on a fuel of instructions, its calls do not nest deeply, what
@@ -8,6 +10,7 @@
 //! means to prevent.
 
 use std::sync::LazyLock;
+use std::time::SystemTime;
 
 use minijinja::{ErrorKind, Value, context};
 use regex::Regex;
@@ -16,7 +19,9 @@ use crate::gguf::text::is_hostile;
 
 use super::chat::Message;
 use super::error::Error;
-use super::jinja::{Capped, environment};
+use super::jinja::environment;
+use super::operators::with_filters;
+use super::python::Capped;
 use super::screen::screen;
 
 /// Bytes of a template's source: the longest published ones have about 20 kB. Every few bytes
@@ -46,62 +51,88 @@ pub(super) struct SpecialTexts<'a> {
     pub(super) pad: &'a str,
 }
 
-/// The conversation as the template writes it, up to where the assistant's answer starts.
-pub(super) fn render(
-    source: &str,
-    names: &SpecialTexts<'_>,
-    messages: &[Message],
-) -> Result<String, Error> {
-    if source.len() > SOURCE_BYTES_MAX {
-        let found = source.len();
-        let limit = format!("at most {SOURCE_BYTES_MAX} bytes");
-        return Err(Error::Length { key: "tokenizer.chat_template", found, limit });
-    }
-    let source = without_generation_tags(source)?;
-    screen(&source).map_err(Error::Template)?;
-    let fuel = FUEL_BASE.saturating_add(FUEL_PER_TURN.saturating_mul(messages.len() as u64));
-    let fuel = fuel.min(FUEL_MAX);
-    let stack_bytes = STACK_BYTES_BASE
-        + source.len() * STACK_BYTES_PER_SOURCE_BYTE
-        + fuel as usize * STACK_BYTES_PER_INSTRUCTION;
-    std::thread::scope(|scope| {
-        let builder = std::thread::Builder::new().name("template".into()).stack_size(stack_bytes);
-        let thread = builder.spawn_scoped(scope, || run(&source, fuel, names, messages));
-        let thread = thread.map_err(|error| {
-            Error::Template(format!("needs a thread with {stack_bytes} bytes of stack: {error}"))
-        })?;
-        thread.join().unwrap_or_else(|_| Err(Error::Template("breaks the template engine".into())))
-    })
+/// A template that passed the checks, and what it may use.
+pub(super) struct Program {
+    source: String,
+    fuel: u64,
+    /// When it started: the same for all its runs.
+    now: SystemTime,
 }
 
-/// Compiles and runs the template; all that nests is also dropped here, on this thread's stack.
-fn run(
-    source: &str,
-    fuel: u64,
-    names: &SpecialTexts<'_>,
-    messages: &[Message],
-) -> Result<String, Error> {
-    let mut environment = environment();
-    environment.set_fuel(Some(fuel));
-    let template = environment.template_from_named_str("chat", source).map_err(failed)?;
-    let contents_bytes: usize = messages.iter().map(|message| message.content.len()).sum();
-    let mut output = Capped::new(contents_bytes.saturating_mul(2) + OUTPUT_BYTES_MAX);
-    let variables = context! {
-        messages => Value::from_serialize(messages),
-        add_generation_prompt => true,
-        bos_token => names.bos,
-        eos_token => names.eos,
-        pad_token => names.pad,
-        tools => (),
-        documents => (),
-    };
-    let written = template.render_captured_to(variables, &mut output).map(|_| ());
-    if output.full() {
-        let reason = format!("writes more than {} bytes for this conversation", output.bytes_max());
-        return Err(Error::Template(reason));
+impl Program {
+    /// Checks a template that is to be run over `messages`.
+    pub(super) fn new(source: &str, messages: &[Message]) -> Result<Program, Error> {
+        if source.len() > SOURCE_BYTES_MAX {
+            let found = source.len();
+            let limit = format!("at most {SOURCE_BYTES_MAX} bytes");
+            return Err(Error::Length { key: "tokenizer.chat_template", found, limit });
+        }
+        let source = without_generation_tags(source)?;
+        screen(&source).map_err(Error::Template)?;
+        let source = with_filters(&source).map_err(Error::Template)?;
+        let fuel = FUEL_BASE.saturating_add(FUEL_PER_TURN.saturating_mul(messages.len() as u64));
+        Ok(Program { source, fuel: fuel.min(FUEL_MAX), now: SystemTime::now() })
     }
-    written.map_err(failed)?;
-    output.into_text().map_err(failed)
+
+    pub(super) fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The conversation as the template writes it, up to where the assistant's answer starts.
+    /// `source` is the template's, or that with other texts in its literals.
+    pub(super) fn run(
+        &self,
+        source: &str,
+        names: &SpecialTexts<'_>,
+        messages: &[Message],
+    ) -> Result<String, Error> {
+        let stack_bytes = STACK_BYTES_BASE
+            + self.source.len() * STACK_BYTES_PER_SOURCE_BYTE
+            + self.fuel as usize * STACK_BYTES_PER_INSTRUCTION;
+        std::thread::scope(|scope| {
+            let builder = std::thread::Builder::new().name("template".into());
+            let builder = builder.stack_size(stack_bytes);
+            let thread = builder.spawn_scoped(scope, || self.run_here(source, names, messages));
+            let thread = thread.map_err(|error| {
+                let need = format!("needs a thread with {stack_bytes} bytes of stack");
+                Error::Template(format!("{need}: {error}"))
+            })?;
+            let broken = || Error::Template("breaks the template engine".into());
+            thread.join().unwrap_or_else(|_| Err(broken()))
+        })
+    }
+
+    /// Compiles and runs the template; all that nests is also dropped here, on this thread's
+    /// stack.
+    fn run_here(
+        &self,
+        source: &str,
+        names: &SpecialTexts<'_>,
+        messages: &[Message],
+    ) -> Result<String, Error> {
+        let mut environment = environment(self.now);
+        environment.set_fuel(Some(self.fuel));
+        let template = environment.template_from_named_str("chat", source).map_err(failed)?;
+        let contents_bytes: usize = messages.iter().map(|message| message.content.len()).sum();
+        let mut output = Capped::new(contents_bytes.saturating_mul(2) + OUTPUT_BYTES_MAX);
+        let variables = context! {
+            messages => Value::from_serialize(messages),
+            add_generation_prompt => true,
+            bos_token => names.bos,
+            eos_token => names.eos,
+            pad_token => names.pad,
+            tools => (),
+            documents => (),
+        };
+        let written = template.render_captured_to(variables, &mut output).map(|_| ());
+        if output.full() {
+            let reason =
+                format!("writes more than {} bytes for this conversation", output.bytes_max());
+            return Err(Error::Template(reason));
+        }
+        written.map_err(failed)?;
+        output.into_text().map_err(failed)
+    }
 }
 
 /// `{% generation %}` marks the assistant's words for training; here it only has to parse.

@@ -1,13 +1,14 @@
 //! The vocabulary of a model: text to token ids and back, and conversations to token ids.
 
 use crate::gguf::Gguf;
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::chat::{self, Message};
 use super::error::Error;
 use super::parts::{self, VocabParts};
 use super::pre::Pre;
-use super::shield::{Edges, Shield};
+use super::provenance::{self, Rendered};
 use super::special::Finder;
 use super::template;
 use super::tokens::{self, TokenKind, TokenTable};
@@ -39,8 +40,8 @@ pub struct Vocab {
     control: Finder,
     /// Finds user-defined tokens.
     defined: Finder,
-    edges: Edges,
     end_ids: Vec<u32>,
+    warnings: Vec<String>,
     /// What the file says, less the arrays.
     parts: VocabParts,
 }
@@ -61,20 +62,23 @@ impl Vocab {
     ///
     /// Harmless oddities are accepted: of duplicate tokens, text becomes the first; an empty token,
     /// or one that is not UTF-8, is never found in a text; of duplicate merges the first is used;
-    /// a merge that gives a control token is ignored.
+    /// a merge that gives a control token is ignored; a padding token out of range is none, which
+    /// [`Vocab::warnings`] says.
     ///
     /// # Errors
     /// Another tokenizer model or an unknown pre-tokenizer; lengths that do not fit each other or
     /// pass a limit; ids out of range; a merge that is malformed or whose tokens do not exist.
-    pub fn new(parts: VocabParts) -> Result<Vocab, Error> {
-        parts::check(&parts)?;
+    pub fn new(mut parts: VocabParts) -> Result<Vocab, Error> {
+        let mut warnings = Vec::new();
+        parts::check(&mut parts, &mut warnings)?;
         let pre = Pre::new(parts.pre.as_deref(), &parts.architecture)?;
+        warnings.extend(pre.assumed(parts.pre.as_deref()));
+        let add_bos = parts.add_bos.unwrap_or(pre.adds_bos());
         let kinds = tokens::kinds_of(&parts, pre.whole_words());
         let of = |wanted: &'static [TokenKind]| texts(&parts, &kinds, wanted);
         parts::check_special_bytes(of(&[TokenKind::Control, TokenKind::Defined]))?;
         let control = Finder::new(of(&[TokenKind::Control]))?;
         let defined = Finder::new(of(&[TokenKind::Defined]))?;
-        let edges = Edges::new(of(&[TokenKind::Control]).map(|(_, text)| text));
         let control_texts: HashSet<&str> =
             of(&[TokenKind::Control]).map(|(_, text)| text).collect();
         let words = Words::new(
@@ -87,28 +91,64 @@ impl Vocab {
         let unspell = |text: &str, bytes: &mut Vec<u8>| words.unspell(text, bytes);
         let table = TokenTable::new(&parts, kinds, unspell)?;
         let (tokens, merges, token_types) = (Vec::new(), Vec::new(), Vec::new());
-        let parts = VocabParts { tokens, merges, token_types, ..parts };
-        Ok(Vocab { table, words, control, defined, edges, end_ids, parts })
+        let parts = VocabParts { tokens, merges, token_types, add_bos: Some(add_bos), ..parts };
+        Ok(Vocab { table, words, control, defined, end_ids, warnings, parts })
     }
 
-    /// Token ids of `text`, nothing added. User-defined tokens are always found in it, control
-    /// tokens only with [`Special::Parse`].
+    /// Takes `source`, which is Jinja, in the place of the file's chat template. An empty one is as
+    /// none.
+    pub fn set_chat_template(&mut self, source: String) {
+        self.parts.chat_template = Some(source);
+    }
+
+    /// What was assumed of the file, or left out, a sentence each.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Token ids of `text` as it is, nothing added. User-defined tokens are always found in it,
+    /// control tokens only with [`Special::Parse`]. Decoding them gives the text, byte for byte.
     ///
     /// # Errors
     /// A byte of the text that no token spells.
     pub fn encode(&self, text: &str, special: Special) -> Result<Vec<u32>, Error> {
+        self.encode_with(text, special, |text, ids| self.words.encode(text, ids))
+    }
+
+    /// As [`Vocab::encode`], of the text in the form in which the model was trained on it (see
+    /// [`Vocab::normalized`]): that between tokens that are written out.
+    ///
+    /// # Errors
+    /// As [`Vocab::encode`].
+    pub fn encode_normalized(&self, text: &str, special: Special) -> Result<Vec<u32>, Error> {
+        self.encode_with(text, special, |text, ids| self.push_words(text, ids))
+    }
+
+    /// `text` in Unicode's composed form (NFC) where the model's published tokenizer asks for it,
+    /// which Qwen's does; else as it is.
+    pub fn normalized<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.words.normalized(text)
+    }
+
+    fn encode_with(
+        &self,
+        text: &str,
+        special: Special,
+        mut encode: impl FnMut(&str, &mut Vec<u32>) -> Result<(), Error>,
+    ) -> Result<Vec<u32>, Error> {
         let mut ids = Vec::new();
         match special {
-            Special::AsText => self.push_text(text, &mut ids)?,
-            Special::Parse => {
-                self.control.split(text, &mut ids, |text, ids| self.push_text(text, ids))?;
-            }
+            Special::AsText => self.defined.split(text, &mut ids, encode)?,
+            Special::Parse => self
+                .control
+                .split(text, &mut ids, |text, ids| self.defined.split(text, ids, &mut encode))?,
         }
         Ok(ids)
     }
 
-    /// Token ids of a prompt without a chat template: as [`Vocab::encode`], after a BOS where
-    /// the file's `tokenizer.ggml.add_bos_token` is true and the text does not start with one.
+    /// Token ids of a prompt without a chat template: as [`Vocab::encode_normalized`], after a BOS
+    /// where the file's `tokenizer.ggml.add_bos_token` is true (or is not there and Llama 3's
+    /// pre-tokenizer means it) and the text does not start with one.
     ///
     /// # Errors
     /// As [`Vocab::encode`].
@@ -153,9 +193,10 @@ impl Vocab {
         messages: &[Message],
         push: &mut Push<'_>,
     ) -> Result<Vec<u32>, Error> {
-        let (rendered, shield) = self.render(messages)?;
+        let rendered = self.render(messages)?;
         let mut ids = Vec::new();
-        self.control.split(&rendered, &mut ids, |text, ids| push(&shield.uncover(text), ids))?;
+        let stretch = |text: &str, ids: &mut Vec<u32>| push(&rendered.uncover(text), ids);
+        self.control.split(rendered.covered(), &mut ids, stretch)?;
         Ok(self.with_bos(ids))
     }
 
@@ -165,8 +206,8 @@ impl Vocab {
     /// # Errors
     /// A bad role, a template that is missing or fails.
     pub fn render_chat(&self, messages: &[Message]) -> Result<String, Error> {
-        let (rendered, shield) = self.render(messages)?;
-        Ok(shield.uncover(&rendered))
+        let rendered = self.render(messages)?;
+        Ok(rendered.uncover(rendered.covered()))
     }
 
     /// Bytes of `ids`, exactly those that the tokens spell.
@@ -252,7 +293,11 @@ impl Vocab {
     }
 
     fn push_text(&self, text: &str, ids: &mut Vec<u32>) -> Result<(), Error> {
-        self.defined.split(text, ids, |text, ids| self.words.encode(text, ids))
+        self.defined.split(text, ids, |text, ids| self.push_words(text, ids))
+    }
+
+    fn push_words(&self, text: &str, ids: &mut Vec<u32>) -> Result<(), Error> {
+        self.words.encode(&self.words.normalized(text), ids)
     }
 
     fn with_bos(&self, mut ids: Vec<u32>) -> Vec<u32> {
@@ -264,11 +309,10 @@ impl Vocab {
         ids
     }
 
-    /// The template's output, with stand-ins for characters of the messages, and what they mean.
-    fn render(&self, messages: &[Message]) -> Result<(String, Shield), Error> {
+    /// The template's output, and which control tokens in it are its own.
+    fn render(&self, messages: &[Message]) -> Result<Rendered, Error> {
         chat::check_messages(messages)?;
-        let source = self.template_source()?;
-        let shield = Shield::new(&self.edges, messages, source)?;
+        let program = template::Program::new(self.template_source()?, messages)?;
         let text = |id: Option<u32>| {
             let bytes = id.and_then(|id| self.table.bytes(id)).unwrap_or_default();
             String::from_utf8_lossy(bytes).into_owned()
@@ -276,8 +320,7 @@ impl Vocab {
         let (bos, eos, pad) =
             (text(self.parts.bos_id), text(self.parts.eos_id), text(self.parts.pad_id));
         let names = template::SpecialTexts { bos: &bos, eos: &eos, pad: &pad };
-        let rendered = template::render(source, &names, &shield.cover(messages))?;
-        Ok((rendered, shield))
+        provenance::render(&program, &self.control, &names, messages)
     }
 
     fn template_source(&self) -> Result<&str, Error> {

@@ -1,9 +1,10 @@
 //! Words to token ids: byte-level BPE over the file's tokens and merges.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
-use tokenizers::Model;
 use tokenizers::models::bpe::{BPE, Merges, Vocab as TokenMap};
+use tokenizers::{Model, NormalizedString};
 
 use super::bytes::Alphabet;
 use super::error::Error;
@@ -52,6 +53,15 @@ impl Words {
     /// The bytes that `token` spells, appended to `bytes`.
     pub(super) fn unspell(&self, token: &str, bytes: &mut Vec<u8>) -> bool {
         self.alphabet.unspell(token, bytes)
+    }
+
+    /// `text` as the rule normalizes it.
+    pub(super) fn normalized<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if !self.pre.composes() || text.is_ascii() {
+            return Cow::Borrowed(text);
+        }
+        let mut composed = NormalizedString::from(text);
+        Cow::Owned(composed.nfc().get().to_owned())
     }
 
     /// Appends the ids of plain text, in which nothing is a control token.

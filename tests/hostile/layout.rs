@@ -34,7 +34,7 @@ fn headers() -> Vec<Case> {
     vec![
         Case::inspect("empty file", Vec::new(), "empty"),
         Case::inspect("three bytes", b"GGU".to_vec(), "magic"),
-        Case::inspect("a pointer to a file", text, "starts with \"vers\""),
+        Case::inspect("a pointer to a file", text, "git lfs pull"),
         Case::inspect("older format", changed(|file| file.magic = *b"tjgg"), "\"tjgg\""),
         Case::inspect(
             "control characters for a magic",

@@ -30,7 +30,6 @@ fn keys() -> Vec<Case> {
         "llada.feed_forward_length",
         "llada.attention.head_count",
         "llada.attention.layer_norm_rms_epsilon",
-        "llada.rope.freq_base",
     ];
     let mut cases = Vec::new();
     for key in needed {

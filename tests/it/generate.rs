@@ -1,7 +1,8 @@
 //! The library's front door: text in, text out, alone and in batches, cut short and refused.
 
+use dllm_rt::vocab::Special;
 use dllm_rt::{
-    Batch, Cache, Engine, Error, FinishReason, Generation, Model, Preset, Prompt, Request,
+    Batch, Cache, Engine, Error, FinishReason, Generation, Message, Model, Preset, Prompt, Request,
     RequestParameters,
 };
 use std::sync::Arc;
@@ -36,7 +37,7 @@ fn a_question_is_answered() {
     assert_eq!((answer.text.as_str(), answer.finish_reason), ("Paris", FinishReason::Stop));
     let prompt = Prompt::user(PARIS).encode(model.vocab(), None).unwrap();
     assert_eq!(answer.usage.prompt_tokens, prompt.len());
-    let ids = model.vocab().encode("Paris", dllm_rt::vocab::Special::AsText).unwrap();
+    let ids = model.vocab().encode("Paris", Special::AsText).unwrap();
     assert_eq!(answer.usage.completion_tokens, ids.len());
     // The same from ids, and from a file in memory.
     assert_eq!(asked(&model, &mut engine, &Request::ids(prompt)), "Paris");
@@ -59,6 +60,61 @@ fn holes_are_filled_and_told_of() {
     assert!(answer.text.contains(&answer.holes[0].text));
     let refused = model.prepare(&Request::infill("[[0]]")).unwrap_err();
     assert!(matches!(refused, Error::Hole(_)), "{refused}");
+}
+
+/// The turn with its holes filled, not the template around it.
+#[test]
+fn turns_with_holes_come_back_filled() {
+    let (model, mut engine) = built_in(1);
+    let record =
+        ("{\"name\": \"Iris\", \"age\": 67, \"city\": \"", "\", \"text\": \"Iris is 67\"}");
+    let holes = format!("{}[[2]]{}", record.0, record.1);
+    let fill = |turns: Vec<Message>| {
+        let mut request = Request { holes: true, ..Request::messages(turns) };
+        request.parameters.max_tokens = 0;
+        request
+    };
+    let user = Message::new("user", "Fill the gaps in the record.");
+    let turns = vec![user.clone(), Message::new("assistant", &holes)];
+    let prepared = model.prepare(&fill(turns.clone())).unwrap();
+    // The template opens the model's own turn; its text follows as it is.
+    let opened = Prompt::Chat(vec![user]).encode(model.vocab(), None).unwrap();
+    assert_eq!(prepared.ids()[..opened.len()], opened);
+    let before = model.vocab().encode(record.0, Special::AsText).unwrap();
+    assert_eq!(prepared.ids()[opened.len()..][..before.len()], before);
+    for turns in [turns, vec![Message::new("user", &holes)]] {
+        let answer = model.generate(&mut engine, &fill(turns)).unwrap();
+        let hole = &answer.holes[0].text;
+        assert!(!hole.is_empty());
+        assert_eq!(answer.text, format!("{}{hole}{}", record.0, record.1));
+    }
+    let request = Request { holes: false, ..fill(vec![Message::new("user", "Hello")]) };
+    assert!(matches!(model.prepare(&request).unwrap_err(), Error::NothingToDo));
+}
+
+#[test]
+fn logits_that_are_no_numbers_end_the_request() {
+    let path = format!("{}/src/demo/model.gguf", env!("CARGO_MANIFEST_DIR"));
+    let whole = std::fs::read(path).unwrap();
+    let facts = dllm_rt::gguf::Gguf::from_bytes(whole.clone()).unwrap();
+    for name in ["output_norm.weight", "blk.0.attn_norm.weight"] {
+        let tensor = facts.tensor(name).unwrap();
+        let mut bytes = whole.clone();
+        for (index, value) in bytes[tensor.offset..][..tensor.bytes].chunks_mut(4).enumerate() {
+            let sign = if index % 2 == 0 { 3e38f32 } else { -3e38 };
+            value.copy_from_slice(&sign.to_le_bytes());
+        }
+        let model = Model::from_bytes(bytes).unwrap();
+        let mut engine = model.engine(1, 200).unwrap();
+        for threshold in [None, Some(0.9)] {
+            let mut request = Request::chat(PARIS);
+            request.parameters.threshold = threshold;
+            let first = model.prepare(&request).unwrap().ids().len() as u32;
+            let error = model.generate(&mut engine, &request).unwrap_err();
+            let Error::NotFinite { position } = error else { panic!("{name}: {error}") };
+            assert_eq!(position, first, "{name}");
+        }
+    }
 }
 
 #[test]

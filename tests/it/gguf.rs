@@ -203,8 +203,35 @@ fn a_split_model_opens_whole_from_any_part() {
         Gguf::from_parts(order.map(part).into())
     };
     assert_eq!(sources([0, 1, 2]).unwrap().tensors().len(), 3);
+    // A link has a name of its own; the parts are where it leads.
+    let link = fresh_folder("split-link").join("model.gguf");
+    std::os::unix::fs::symlink(path(1), &link).unwrap();
+    assert_eq!(gguf::open(&link).unwrap().part_count(), 3);
+    let renamed = folder.join("renamed.gguf");
+    std::fs::copy(path(0), &renamed).unwrap();
+    assert!(text(gguf::open(&renamed)).contains("must keep its name"));
+    let joined: Vec<u8> = (0..3).flat_map(|part| std::fs::read(path(part)).unwrap()).collect();
+    std::fs::write(&renamed, joined).unwrap();
+    assert!(text(gguf::open(&renamed)).contains("joined byte by byte"));
     assert!(text(sources([0, 2, 1])).contains("part 1: the key \"split.no\" is 2"));
     assert!(text(Gguf::from_parts(Vec::new())).contains("no parts"));
+}
+
+#[test]
+fn files_of_other_kinds_are_told_by_name() {
+    let safetensors = [&60u64.to_le_bytes()[..], br#"{"__metadata__":{"format":"pt"}}"#].concat();
+    let cases: [(&[u8], &str); 5] = [
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", "git lfs pull"),
+        (b"\n<!DOCTYPE html>\n<html>", "an HTML page"),
+        (b"<HTML><head>", "an HTML page"),
+        (b"PK\x03\x04\x14\0\0\0", "convert_hf_to_gguf.py"),
+        (&safetensors, "a safetensors file"),
+    ];
+    for (bytes, words) in cases {
+        let message = text(Gguf::from_bytes(bytes.to_vec()));
+        assert!(message.starts_with("not a GGUF file but") && message.contains(words), "{message}");
+    }
+    assert!(text(Gguf::from_bytes(b"GGML".to_vec())).contains("it starts with"));
 }
 
 #[test]

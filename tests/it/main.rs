@@ -9,6 +9,7 @@
 mod cache;
 mod cli;
 mod common;
+mod config;
 mod denoise;
 mod determinism;
 mod forward;

@@ -26,6 +26,7 @@ fn llada_8b() -> Network {
         epsilon: 1e-5,
         rope: RopeConfig { style: RopeStyle::Norm, theta: 5e5, dimensions: 128 },
         shift_logits: false,
+        warnings: Vec::new(),
     };
     model(config, |_, layer| [Dtype::Q4_K, if layer < 16 { Dtype::Q6_K } else { Dtype::Q4_K }])
 }
@@ -181,6 +182,7 @@ proptest! {
             epsilon: 1e-5,
             rope: RopeConfig { style: RopeStyle::Neox, theta: 1e4, dimensions: head_width },
             shift_logits: true,
+            warnings: Vec::new(),
         };
         let model = model(config, |_, _| [types[0], types[1]]);
         let limits = Limits::new(rows, wanted, threads);

@@ -64,7 +64,7 @@ pub fn run(command: &Eval) -> Result<End, Failure> {
     let options = flags.options()?;
     command.check()?;
     let families = command.families()?;
-    let model = model::open(&flags)?;
+    let model = model::open(&flags, command.chat_template.as_ref())?;
     let runs = command.runs(&model)?;
     let exams = encode(&families, command, &model)?;
     check_lengths(&exams, command.max_tokens(), model.config().context)?;
@@ -96,6 +96,7 @@ pub fn run(command: &Eval) -> Result<End, Failure> {
     }
     // Whatever is waited for now, an interrupt ends it.
     examiner.interrupt.set(true);
+    let status = examiner.interrupt.status();
     // The progress bar goes with it.
     drop(examiner);
     report.say_wrong();
@@ -109,7 +110,7 @@ pub fn run(command: &Eval) -> Result<End, Failure> {
         (Err(Failure::BrokenPipe), Err(failure)) | (Err(failure), _) | (_, Err(failure)) => {
             Err(failure)
         }
-        _ if report.is_partial => Ok(End::Interrupted),
+        _ if report.is_partial => Ok(End::Interrupted(status)),
         _ => Ok(End::Done),
     }
 }

@@ -30,7 +30,7 @@ impl<'a> Question<'a> {
             false => Prompt::user(&task.prompt),
         };
         let mut given = prompt.encode(vocab, None)?;
-        let answer = vocab.encode(&task.answer, Special::AsText)?;
+        let answer = vocab.encode_normalized(&task.answer, Special::AsText)?;
         let (start, mut holes, answer_len) = (given.len(), 0, answer.len());
         if !task.holes.is_empty() {
             let spans = spans(&answer, model, task)?;

@@ -24,7 +24,7 @@ const LINE_BYTES_MAX: u64 = 64 * ROWS_MAX as u64;
 /// Runs the chat until end of input, `/exit` or an interrupt at the prompt.
 pub fn run(command: &Run, flags: &ModelFlags) -> Result<End, Failure> {
     let (source, options) = (flags.source(), flags.options()?);
-    let model = model::open(flags)?;
+    let model = model::open(flags, command.chat_template.as_ref())?;
     source.introduce();
     let parameters = command.checked(&model)?;
     let generated = parameters.max_tokens as usize;
@@ -58,7 +58,8 @@ pub fn run(command: &Run, flags: &ModelFlags) -> Result<End, Failure> {
             "/exit" => return Ok(End::Done),
             "/clear" => chat.clear(),
             _ => match chat.answer(&line, &mut engine, &interrupt) {
-                Err(failure @ Failure::BrokenPipe) => return Err(failure),
+                // Standard output is all that is written to.
+                Err(failure @ (Failure::BrokenPipe | Failure::File { .. })) => return Err(failure),
                 Err(failure) => output::say(&args::one_line(&failure.to_string())),
                 Ok(()) => {}
             },
@@ -130,7 +131,7 @@ impl Chat<'_> {
         if command.verbose {
             report::say(engine, &outcome);
         }
-        output::results(|out| writeln!(out, "{}", answer.text))?;
+        output::text(&answer.text)?;
         Ok(answer.text)
     }
 }

@@ -15,10 +15,11 @@ generation_command! {
         /// the user's turn, or with --no-chat the text to continue
         #[argh(option, arg_name = "text")]
         pub prompt: Option<Text>,
-        /// a file with the same
+        /// a file with the same, or - for standard input; a last line end is not part of it without
+        /// --no-chat
         #[argh(option, arg_name = "path")]
         pub prompt_file: Option<FilePath>,
-        /// a JSON file with chat turns
+        /// a JSON file with chat turns, or - for standard input
         #[argh(option, arg_name = "path")]
         pub messages: Option<FilePath>,
         /// token ids, separated by commas, taken as they are: no template, no BOS; the mask

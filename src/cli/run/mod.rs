@@ -5,6 +5,7 @@ mod command;
 mod report;
 mod watch;
 
+use crate::cli::args::Seed;
 use crate::cli::failure::{End, Failure};
 use crate::cli::flags::ModelFlags;
 use crate::cli::interrupt::Interrupt;
@@ -13,13 +14,15 @@ pub use command::Run;
 use dllm_rt::FinishReason;
 use dllm_rt::generate::Generation;
 use report::Loaded;
-use std::io::Write;
 use std::time::Instant;
 use watch::{Watchers, generate, say_cut};
 
 /// Runs the command.
 pub fn run(command: Run) -> Result<End, Failure> {
     command.check()?;
+    if let Some(Seed { seed, is_drawn: true }) = command.seed {
+        output::say(&format!("seed {seed}"));
+    }
     let flags = command.model_flags();
     if command.interactive { chat::run(&command, &flags) } else { once(&command, &flags) }
 }
@@ -28,7 +31,7 @@ pub fn run(command: Run) -> Result<End, Failure> {
 fn once(command: &Run, flags: &ModelFlags) -> Result<End, Failure> {
     let (source, options) = (flags.source(), flags.options()?);
     let request = command.request(command.prompt_flags().read()?);
-    let model = model::open(flags)?;
+    let model = model::open(flags, command.chat_template.as_ref())?;
     source.introduce();
     command.checked(&model)?;
     let prepared = model.prepare(&request)?;
@@ -57,8 +60,8 @@ fn once(command: &Run, flags: &ModelFlags) -> Result<End, Failure> {
         if prepared.parameters().max_tokens > 0 {
             answer.holes.iter().for_each(|hole| output::say(&hole.to_string()));
         }
-        output::results(|out| writeln!(out, "{}", answer.text))?;
+        output::text(&answer.text)?;
     }
     let is_interrupted = generation.cut() == Some(FinishReason::Interrupt);
-    Ok(if is_interrupted { End::Interrupted } else { End::Done })
+    Ok(if is_interrupted { End::Interrupted(interrupt.status()) } else { End::Done })
 }

@@ -149,7 +149,8 @@ pub fn say_cut(answer: &Answer) {
     let why = match answer.finish_reason {
         FinishReason::Deadline => "the time was up",
         FinishReason::Steps => "there were no more steps",
-        FinishReason::Stop | FinishReason::Length | FinishReason::Interrupt => return,
+        FinishReason::Interrupt => "interrupted",
+        FinishReason::Stop | FinishReason::Length => return,
     };
     output::say(&format!("{why}: {} positions are empty", answer.masks_left));
 }

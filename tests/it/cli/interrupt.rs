@@ -27,7 +27,11 @@ fn start(tokens: u32, args: &[&str]) -> (Child, BufReader<std::process::ChildStd
 }
 
 fn interrupt(child: &Child) {
-    let kill = format!("kill -INT {}", child.id());
+    signal(child, "INT");
+}
+
+fn signal(child: &Child, name: &str) {
+    let kill = format!("kill -{name} {}", child.id());
     assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
 }
 
@@ -65,6 +69,40 @@ fn plain_text_comes_with_status_130() {
     assert_eq!(status, 130);
     assert!(out.ends_with('\n') && out.len() > 1, "{out:?}");
     assert!(!out.contains("mask"), "{out:?}");
+}
+
+/// What a service manager sends, and what a closed terminal does.
+#[test]
+fn other_signals_print_the_best_canvas_too() {
+    for (name, expected) in [("TERM", 143), ("HUP", 129)] {
+        let (child, err) = start(TOKENS, &[]);
+        signal(&child, name);
+        let (status, out) = finish(child, err);
+        assert_eq!(status, expected, "{name}");
+        assert!(out.ends_with('\n') && out.len() > 1, "{name}: {out:?}");
+    }
+}
+
+/// As under `nohup`, or in a shell's background.
+#[test]
+fn an_ignored_signal_stays_ignored() {
+    let model = model(LLADA);
+    let run = format!(
+        "trap '' INT HUP; exec {} run --tokens 5,6,7 --max-tokens 40 --watch --json --model {}",
+        program().get_program().display(),
+        model.display()
+    );
+    let mut command = Command::new("sh");
+    command.args(["-c", &run]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut err = BufReader::new(child.stderr.take().unwrap());
+    err.read_line(&mut String::new()).unwrap();
+    interrupt(&child);
+    signal(&child, "HUP");
+    let (status, out) = finish(child, err);
+    let json: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(status, 0);
+    assert_ne!(json["finish_reason"], "interrupt");
 }
 
 #[test]

@@ -51,6 +51,84 @@ fn text_and_bytes_come_back() {
     }
 }
 
+/// The same text, however an editor, `echo` or another system wrote it down.
+#[test]
+fn marks_and_last_line_ends_are_no_text() {
+    let plain = tokenized(LLADA, "", &["--prompt", "Hello"]);
+    let kept = tokenized(LLADA, "--no-chat", &["--prompt", "Hello\n"]);
+    let folder = folder("ends");
+    for input in ["Hello", "Hello\n", "Hello\r\n", "\u{feff}Hello\n"] {
+        assert_eq!(ids(&with_input(LLADA, input, "tokenize")["tokens"]), plain, "{input:?}");
+        let named = with_input(LLADA, input, "tokenize --prompt-file -");
+        assert_eq!(ids(&named["tokens"]), plain, "{input:?}");
+        let path = folder.join("text");
+        std::fs::write(&path, input).unwrap();
+        let path = path.to_str().unwrap();
+        assert_eq!(tokenized(LLADA, "", &["--prompt-file", path]), plain, "{input:?}");
+    }
+    let turns = "\u{feff}[{\"role\": \"user\", \"content\": \"Hello\"}]\n";
+    assert_eq!(ids(&with_input(LLADA, turns, "tokenize --messages -")["tokens"]), plain);
+    assert_eq!(ids(&with_input(LLADA, "\u{feff}Hello\n", "tokenize --no-chat")["tokens"]), kept);
+}
+
+#[test]
+fn a_chat_without_text_is_refused_from_every_source() {
+    let empty = folder("empty").join("empty");
+    let empty = empty.to_str().unwrap();
+    std::fs::write(empty, "\n").unwrap();
+    let cases = [
+        (on_with(LLADA, "run", "", &["--prompt", ""]), "--prompt is empty"),
+        (on_with(LLADA, "tokenize", "", &["--prompt-file", empty]), "empty` is empty"),
+        (on(LLADA, "tokenize", ""), "standard input is empty"),
+    ];
+    for (ran, words) in cases {
+        assert_eq!(ran.status, 1, "{}", ran.err);
+        assert!(ran.err.contains(words), "{}", ran.err);
+    }
+    // Without a chat an empty text is one.
+    assert_eq!(
+        tokenized(LLADA, "--no-chat", &["--prompt", ""]),
+        tokenized(LLADA, "--no-chat", &[])
+    );
+}
+
+#[test]
+fn ids_come_from_standard_input_too() {
+    let text = "mother and child";
+    let ids = list(&tokenized(LLADA, "--no-chat", &["--prompt", text])[1..]);
+    let model = model(LLADA);
+    for input in [ids.clone(), format!("{ids}\n"), ids.replace(',', " "), ids.replace(',', ",\n")] {
+        let ran = run_with(&input, ["detokenize", "--model", model.to_str().unwrap()]);
+        assert_eq!(ran.text(), text, "{input:?}: {}", ran.err);
+    }
+    let ran = run_with("1,x", ["detokenize"]);
+    assert!(ran.status == 2 && ran.err.contains("item 2 (`x`)"), "{}", ran.err);
+}
+
+#[test]
+fn a_template_of_ones_own_replaces_the_files() {
+    let folder = folder("template");
+    let path = folder.join("template.jinja");
+    std::fs::write(&path, "{% for m in messages %}{{ m.content }}{% endfor %}").unwrap();
+    let path = path.to_str().unwrap();
+    let with = tokenized(LLADA, "", &["--prompt", "mother", "--chat-template", path]);
+    let plain = tokenized(LLADA, "--no-chat", &["--prompt", "mother"]);
+    assert_eq!(with, plain);
+    // One line end is left out, not all: more of them are what was written.
+    let args = format!("tokenize --chat-template {path}");
+    let ended = |input: &str| ids(&with_input(LLADA, input, &args)["tokens"]);
+    assert_eq!(ended("mother\n"), plain);
+    assert_eq!(ended("mother\n\n"), tokenized(LLADA, "--no-chat", &["--prompt", "mother\n"]));
+    let args = "--max-tokens 1 --json";
+    let run = on_with(LLADA, "run", args, &["--prompt", "mother", "--chat-template", path]).json();
+    assert_eq!(run["prompt_tokens"], with.len());
+    let wrong = folder.join("messages.json");
+    std::fs::write(&wrong, "{").unwrap();
+    let wrong = wrong.to_str().unwrap();
+    let ran = on_with(LLADA, "run", "", &["--messages", wrong]);
+    assert!(ran.status == 1 && ran.err.contains(wrong), "{}", ran.err);
+}
+
 #[test]
 fn a_bos_leads_only_where_the_file_asks() {
     assert_eq!(tokenized(LLADA, "--no-chat", &["--prompt", "a"])[0], 2036);

@@ -49,12 +49,12 @@ fn wrong_usage_is_status_2() {
         ("run --model m --prompt a --threads 0", &["--threads"]),
         ("run --model m --prompt a --threads 2 --cpus 0", &["--cpus", "1 CPUs for 2"]),
         ("run --model m --prompt a --cpus 3-1", &["3-1"]),
+        ("run --model m --prompt a --cpus 0,0", &["CPU 0 is given twice"]),
         ("run --model m --prompt a --lock maybe", &["auto, on or off"]),
         ("run --seed 1 --seed 2", &["--seed", "duplicate"]),
         ("logits --model m --tokens 1", &["--out"]),
         ("logits --model m --tokens , --out o", &["item 1 (``)"]),
         ("logits --model m --tokens 1 --json --out -", &["standard output"]),
-        ("detokenize --model m", &["--tokens"]),
         ("bench --rows 148,0", &["--rows", "item 2 (`0`) is 0"]),
         ("bench --threads 0", &["--threads", "is 0"]),
         ("bench --reps 0", &["--reps is 0"]),
@@ -107,7 +107,7 @@ fn what_cannot_be_done_is_status_1_and_one_line() {
         (LLADA, "--prompt [[0]] --holes", &["[[0]]"]),
         (LLADA, "--prompt-file /nowhere/prompt", &["/nowhere/prompt"]),
         (LLADA, "--messages /nowhere/messages", &["/nowhere/messages"]),
-        (LLADA, "--no-chat", &["standard input is empty"]),
+        (LLADA, "", &["standard input is empty"]),
     ];
     for (name, args, words) in cases {
         refused(&on(name, "run", args), 1, words);
@@ -129,6 +129,20 @@ fn what_a_later_version_has_says_so() {
     refused(&ran, 1, &["device", "does not exist in this version"]);
     let ran = on(LLADA, "run", "--prompt a --max-tokens 2 --cache none --device auto");
     assert_eq!(ran.status, 0, "{}", ran.err);
+}
+
+#[test]
+fn too_many_threads_and_cpus_are_a_line_each() {
+    let ran = on(LLADA, "run", "--prompt a --max-tokens 1 --threads 300");
+    assert_eq!((ran.status, ran.err.lines().count()), (0, 1), "{}", ran.err);
+    assert!(ran.err.contains("--threads 300 on"), "{}", ran.err);
+    let ran = on(LLADA, "run", "--prompt a --max-tokens 1 --cpus 0-299");
+    assert_eq!((ran.status, ran.err.lines().count()), (0, 1), "{}", ran.err);
+    assert!(
+        ran.err.contains("cannot pin threads to CPUs") && ran.err.contains("-299"),
+        "{}",
+        ran.err
+    );
 }
 
 #[test]

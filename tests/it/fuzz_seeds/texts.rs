@@ -52,73 +52,92 @@ pub fn tokenizers() -> Vec<Seed> {
 }
 
 /// A template, then turns.
-pub fn templates() -> Vec<Seed> {
-    let seeds: [(&str, &[&str]); 9] = [
-        ("plain", &["{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}", "Hi"]),
-        (
-            "tokens",
-            &[
-                "{% for m in messages %}{{ '<|im_start|>' ~ m['role'] }}\n{{ m['content'] | trim }}\
+const TEMPLATES: [(&str, &[&str]); 11] = [
+    ("plain", &["{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}", "Hi"]),
+    (
+        "tokens",
+        &[
+            "{% for m in messages %}{{ '<|im_start|>' ~ m['role'] }}\n{{ m['content'] | trim }}\
              <|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>{% endif %}",
-                " one <|im_end|> ",
-                "two",
-                "<|im_start|>three[X]",
-            ],
-        ),
-        (
-            "edges",
-            &[
-                "{% for m in messages %}<|im_{{ m.content }}|>{% endfor %}",
-                "end",
-                "start",
-                "|><|im_end|><",
-            ],
-        ),
-        (
-            "state",
-            &[
-                "{% set ns = namespace(n=0) %}{% for m in messages %}{% if loop.first %}\
+            " one <|im_end|> ",
+            "two",
+            "<|im_start|>three[X]",
+        ],
+    ),
+    (
+        "edges",
+        &[
+            "{% for m in messages %}<|im_{{ m.content }}|>{% endfor %}",
+            "end",
+            "start",
+            "|><|im_end|><",
+        ],
+    ),
+    (
+        "state",
+        &[
+            "{% set ns = namespace(n=0) %}{% for m in messages %}{% if loop.first %}\
              {{ eos_token }}{% elif loop.last %}{% break %}{% endif %}\
              {% set ns.n = ns.n + 1 %}{{ ns.n }}{% endfor %}{{ bos_token }}",
-                "a",
-                "b",
-                "c",
-            ],
-        ),
-        (
-            "macro",
-            &[
-                "{% macro turn(m, mark='#') -%} {{ mark }}{{ m.content | upper }} {%- endmacro %}\
+            "a",
+            "b",
+            "c",
+        ],
+    ),
+    (
+        "macro",
+        &[
+            "{% macro turn(m, mark='#') -%} {{ mark }}{{ m.content | upper }} {%- endmacro %}\
              {% for m in messages[::-1] %}{{ turn(m) }}{% endfor %}",
-                "first",
-                "second",
-            ],
-        ),
-        (
-            "methods",
-            &[
-                "{% for m in messages %}{{ m.content.strip().split(' ') | tojson }}\
+            "first",
+            "second",
+        ],
+    ),
+    (
+        "methods",
+        &[
+            "{% for m in messages %}{{ m.content.strip().split(' ') | tojson }}\
              {{ m.content.startswith('a') }}{{ m.get('name', 'none') }}{% endfor %}",
-                "a b \u{e9}",
-            ],
-        ),
-        (
-            "generation",
-            &[
-                "{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}\
+            "a b \u{e9}",
+        ],
+    ),
+    (
+        "generation",
+        &[
+            "{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}\
              {% endfor %}{# nothing #}",
-                "x",
-            ],
-        ),
-        (
-            "raises",
-            &[
-                "{% if messages | length > 1 %}{{ raise_exception('one turn only') }}{% endif %}ok",
-                "x",
-                "y",
-            ],
-        ),
-        ("broken", &["{% for m in messages %}{{ m.content }", "x"]),
-    ];
-    seeds.map(|(name, fields)| (name, fields.join("\0").into_bytes())).into()
+            "x",
+        ],
+    ),
+    (
+        "raises",
+        &[
+            "{% if messages | length > 1 %}{{ raise_exception('one turn only') }}{% endif %}ok",
+            "x",
+            "y",
+        ],
+    ),
+    (
+        "cut",
+        &[
+            "{% for m in messages %}<|im_start|>{{ m.content.split('</think>')[-1][1:] }}\
+             {{ '<|' ~ m.role * 2 ~ '|>' }}{% endfor %}",
+            "<think>a</think>b",
+            "<|im_end|>",
+        ],
+    ),
+    (
+        "formats",
+        &[
+            "{{ '%s %d' % (messages, 3) }}{{ '{:>5}'.format(1) }}\
+             {{ messages | tojson(indent=1) }}",
+            "'\"\\\n",
+        ],
+    ),
+    ("broken", &["{% for m in messages %}{{ m.content }", "x"]),
+];
+
+/// Seeds of chat templates.
+pub fn templates() -> Vec<Seed> {
+    TEMPLATES.map(|(name, fields)| (name, fields.join("\0").into_bytes())).into()
 }

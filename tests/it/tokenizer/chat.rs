@@ -189,6 +189,17 @@ fn a_namespace_is_refused_where_it_could_come_to_hold_itself() {
         "{% set make = namespace %}{% set b = make() %}",
         "{% set b = namespace(a=namespace()) %}",
         "{% set b = namespace()|items %}",
+        "{% set ns = ns %}",
+        "{% set ns = [ns] %}",
+        "{% macro m(x) %}{{ x }}{% endmacro %}{{ m(ns) }}",
+        "{% macro m(x) %}{% set x.a = x %}{% endmacro %}{{ m(ns) }}",
+        "{% macro m(x, y=x) %}{% set y.a = x.b %}{% endmacro %}{{ m(ns) }}",
+        "{% macro m(x, y) %}{{ y }}{% endmacro %}{{ m(y=ns) }}",
+        "{% macro m(x) %}{{ k(x) }}{% endmacro %}{% macro k(z) %}{{ z }}{% endmacro %}{{ m(ns) }}",
+        "{% macro m(x) %}{% endmacro %}{% set m = dict %}{{ m(ns) }}",
+        "{% macro m(x) %}{% endmacro %}{% for m in [dict] %}{{ m(ns) }}{% endfor %}",
+        "{% macro m(x) %}{% endmacro %}{{ m([ns]) }}{{ m(*[ns]) }}",
+        "{% macro m(x) %}{{ caller(x) }}{% endmacro %}{% call m(ns) %}{% endcall %}",
         "{% set b = [namespace()] %}",
         "{% set ns.b = namespace() %}",
         "{% set b, c = namespace(), 1 %}",
@@ -222,6 +233,13 @@ fn namespaces_as_published_templates_use_them_work() {
             "True 0 False",
         ),
         (
+            "{% macro m(state, by=1) %}{% set state.n = state.n + by %}{{ k(x=state) }}\
+             {% endmacro %}{% macro k(y='', x=none) %}{{ x.n }}{% endmacro %}\
+             {% set ns = namespace(n=0) %}{{ m(ns) }}{{ m(ns, 2) }}{{ m(by=4, state=ns) }}\
+             {% set ns = 'over' %}{{ ns.n is defined }}",
+            "137False",
+        ),
+        (
             "namespace ns {{ 'ns = namespace' }}{# {{ ns }} #}{% raw %}{{ ns }}{% endraw %}\
              {% set ns = namespace() %}{% set ns = namespace(a=(1)) %}\
              {{ dict(ns=ns.a).ns }}{{ dict(namespace=2).namespace }}",
@@ -248,7 +266,11 @@ fn what_takes_all_memory_or_time_at_once_is_refused_by_name() {
         ("{{ 'x'|indent(1000000000, true) }}", "indent"),
         ("{{ 'x' * 100000000 }}", "operator *"),
         ("{{ [1] * 100000000000 }}", "operator *"),
-        ("{{ 'x'.count('') }}", "count"),
+        ("{{ [1] * 1000 * 1000 }}", "operator *"),
+        ("{{ 'x'.ljust(1000000000) }}{{ 'x'.zfill(1000000000) }}", "ljust"),
+        ("{{ '%*d' % (1000000000, 1) }}{{ '{:{}}'.format(1, 1000000000) }}", "format"),
+        ("{{ '{:{}}'.format(1, 1000000000) }}", "format"),
+        ("{{ [[1]]|tojson(indent=1000000000) }}", "tojson"),
         ("{{ (range(99999)|join).join(range(99999)) }}", "a text"),
         ("{% set x = range(99999)|join %}{{ x|replace('', x)|length }}", "a text"),
         ("{% set x = range(99999)|join %}{{ x.replace('1', x)|length }}", "a text"),

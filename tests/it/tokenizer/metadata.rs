@@ -153,3 +153,74 @@ fn ends_and_named_tokens_are_known() {
     assert!(llada.is_end(50261) && !llada.is_end(50258) && llada.is_control(50258));
     assert_eq!(llada.eot_id(), Some(50261));
 }
+
+#[test]
+fn what_nothing_uses_may_be_wrong_and_is_said() {
+    let mut parts = small(&[("ab", 1)], &["a b"]);
+    parts.pad_id = Some(257);
+    let vocab = Vocab::new(parts).unwrap();
+    assert_eq!(vocab.pad_id(), None);
+    let [said] = vocab.warnings() else { panic!("{:?}", vocab.warnings()) };
+    assert!(said.starts_with("tokenizer.ggml.padding_token_id is 257, but"), "{said}");
+    assert!(Vocab::new(small(&[], &[])).unwrap().warnings().is_empty());
+}
+
+#[test]
+fn an_open_pre_tokenizer_is_settled_by_the_architecture_and_said() {
+    for open in ["default", ""] {
+        let mut parts = VocabParts { pre: Some(open.into()), ..small(&[], &[]) };
+        let said = Vocab::new(parts.clone()).unwrap_err().to_string();
+        assert!(said.contains("tokenizer.ggml.pre is missing"), "{said}");
+        for (architecture, rule) in [("dream", "qwen2"), ("llada", "bailingmoe")] {
+            parts.architecture = architecture.into();
+            let vocab = Vocab::new(parts.clone()).unwrap();
+            let [said] = vocab.warnings() else { panic!("{:?}", vocab.warnings()) };
+            assert!(said.contains(&format!("{rule:?} is assumed")), "{said}");
+        }
+    }
+}
+
+#[test]
+fn the_rule_of_llama_3_means_a_bos_where_the_file_does_not_say() {
+    for (pre, add_bos, expected) in [
+        ("llama-bpe", None, true),
+        ("llama3", None, true),
+        ("pixtral", None, true),
+        ("llama-bpe", Some(false), false),
+        ("gpt-2", None, false),
+        ("qwen2", None, false),
+        ("gpt-2", Some(true), true),
+    ] {
+        let pre = Some(pre.into());
+        let parts = VocabParts { pre, add_bos, bos_id: Some(256), ..small(&[("<s>", 3)], &[]) };
+        let ids = Vocab::new(parts).unwrap().encode_prompt("a", Special::AsText).unwrap();
+        assert_eq!(ids[0] == 256, expected, "{add_bos:?}");
+    }
+}
+
+#[test]
+fn decomposed_text_is_composed_where_the_published_tokenizer_does_it() {
+    let decomposed = "<|im_end|>\u{338} e\u{301} \u{1100}\u{1161}";
+    for (pre, composes) in [("qwen2", true), ("deepseek-r1-qwen", false), ("bailingmoe", false)] {
+        let (pre, tokens) = (Some(pre.into()), [("<|im_end|>", 3)]);
+        let chat_template = Some("<|im_end|>{{ messages[0].content }}".into());
+        let vocab = VocabParts { pre, chat_template, ..small(&tokens, &[]) };
+        let vocab = Vocab::new(vocab).unwrap();
+        // A mark after a control token belongs to no character before it.
+        let composed = "<|im_end|>\u{338} \u{e9} \u{ac00}";
+        let expected = if composes { composed } else { decomposed };
+        let prompt = vocab.encode_normalized(decomposed, Special::Parse).unwrap();
+        assert_eq!(vocab.decode_text(&prompt, Show::All).unwrap(), expected);
+        assert_eq!(prompt[0], 256);
+        let content = decomposed.strip_prefix("<|im_end|>").unwrap();
+        assert_eq!(vocab.encode_chat(&[user(content)]).unwrap(), prompt);
+        assert_eq!(vocab.render_chat(&[user(content)]).unwrap(), decomposed);
+        // As it is, without a prompt's preparation.
+        let plain = vocab.encode(decomposed, Special::Parse).unwrap();
+        assert_eq!(vocab.decode_text(&plain, Show::All).unwrap(), decomposed);
+        // Text without a chat is taken as it is.
+        let plain = vocab.encode_prompt(decomposed, Special::Parse).unwrap();
+        assert!(plain.ends_with(&vocab.encode(decomposed, Special::Parse).unwrap()));
+        assert_eq!(vocab.normalized("e\u{301}") == "\u{e9}", composes);
+    }
+}

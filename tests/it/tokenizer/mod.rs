@@ -5,6 +5,8 @@
 
 mod cases;
 mod chat;
+mod jinja;
 mod metadata;
+mod provenance;
 mod random;
 mod support;

@@ -1,8 +1,9 @@
 //! Activations to int8: round half to even of `x * (127 / max |x|)`, clamped to -127..=127.
 //!
 //! A block whose largest magnitude is zero, or so small that `127 / max` overflows, gets scale 0
-//! and zero codes. Every code path shares this rule. The clamp comes before the conversion to
-//! integers, so that a NaN, too, gives a code in range: -127.
+//! and zero codes; if a NaN is among them scale NaN, so that it is not lost on the way to the
+//! logits. Every code path shares this rule. The clamp comes before the conversion to integers, so
+//! that a NaN beside numbers, too, gives a code in range: -127.
 
 use crate::dtype::SUPER_WEIGHTS;
 use crate::gemm::{CODE_WORDS, SUM_WORDS};
@@ -74,10 +75,10 @@ fn quantize<I: Isa>(isa: I, x: &[f32], codes: &mut [i32]) -> f32 {
     }
     let largest = max_lanes(s, largest);
     let factor = CODE_MAX / largest;
-    // Also true for largest = 0, where the factor is infinite.
+    // Also true for largest = 0, where the factor is infinite, and where all are NaN.
     if !factor.is_finite() {
         codes.fill(0);
-        return 0.0;
+        return if x.iter().any(|x| x.is_nan()) { f32::NAN } else { 0.0 };
     }
     for (at, words) in codes.as_chunks_mut::<{ SUB / 4 }>().0.iter_mut().enumerate() {
         let mut lanes = [s.splat_i32(0); SUB / LANES];

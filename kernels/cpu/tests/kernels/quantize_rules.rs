@@ -138,6 +138,22 @@ fn codes_are_in_range_even_of_numbers_that_are_not_finite() {
     }
 }
 
+/// Where no number is left to scale by: a zero would hide that.
+#[test]
+fn isa_nan_among_nothing_stays_nan() {
+    for kernels in Kernels::all() {
+        for block in [256, 32] {
+            for rest in [f32::NAN, 0.0, 1e-40] {
+                let mut x = [rest; 256];
+                x[block - 1] = f32::NAN;
+                let got = quantize(kernels, &x, block);
+                assert!(got.scales[0].is_nan(), "{}: {rest}", kernels.name());
+                assert!(got.codes[..block].iter().all(|code| *code == 0), "{}", kernels.name());
+            }
+        }
+    }
+}
+
 #[test]
 fn isa_quantize() {
     let mut random = Random(8);

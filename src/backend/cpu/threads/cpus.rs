@@ -10,11 +10,12 @@ pub fn choose(threads: usize) -> Vec<usize> {
     if threads > order.len() { Vec::new() } else { order[..threads].to_vec() }
 }
 
-/// How many workers to use by default: the physical cores that this process may use.
+/// How many workers to use by default: the physical cores that this process may use, or as many as
+/// its control group has time for, where that is fewer.
 pub fn physical_count() -> usize {
     let allowed = allowed();
     let first = |cpu: &&usize| siblings(**cpu).iter().find(|s| allowed.contains(s)) == Some(*cpu);
-    allowed.iter().filter(first).count().max(1)
+    allowed.iter().filter(first).count().clamp(1, parallelism())
 }
 
 /// CPUs that this process may use, one at least.
@@ -32,7 +33,7 @@ pub fn pin(cpu: usize) -> bool {
 /// Reads a list like `0,2-5`.
 ///
 /// # Errors
-/// A message that names the part that is no CPU number or range.
+/// A message that names the part that is no CPU number or range, or that is given twice.
 pub fn parse_list(list: &str) -> Result<Vec<usize>, String> {
     /// More than any machine has; a range must not become a huge list.
     const CPU_MAX: usize = 1 << 16;
@@ -40,7 +41,12 @@ pub fn parse_list(list: &str) -> Result<Vec<usize>, String> {
     for part in list.split(',').map(str::trim) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         match (first.trim().parse::<usize>(), last.trim().parse::<usize>()) {
-            (Ok(first), Ok(last)) if first <= last && last < CPU_MAX => cpus.extend(first..=last),
+            (Ok(first), Ok(last)) if first <= last && last < CPU_MAX => {
+                if let Some(twice) = (first..=last).find(|cpu| cpus.contains(cpu)) {
+                    return Err(format!("CPU {twice} is given twice: a CPU runs one thread"));
+                }
+                cpus.extend(first..=last);
+            }
             _ => return Err(format!("`{part}` is no CPU number or range: write `0,2-5`")),
         }
     }
@@ -52,9 +58,28 @@ pub fn parse_list(list: &str) -> Result<Vec<usize>, String> {
 fn allowed() -> &'static [usize] {
     static ALLOWED: OnceLock<Vec<usize>> = OnceLock::new();
     ALLOWED.get_or_init(|| {
+        parallelism();
         let ids = core_affinity::get_core_ids().unwrap_or_default();
         ids.into_iter().map(|core| core.id).collect()
     })
+}
+
+/// Threads that can run at once, by the affinity mask and the quotas of the control groups, as it
+/// was when first asked for.
+fn parallelism() -> usize {
+    static PARALLELISM: OnceLock<usize> = OnceLock::new();
+    *PARALLELISM.get_or_init(|| {
+        std::thread::available_parallelism().map_or(usize::MAX, std::num::NonZero::get)
+    })
+}
+
+/// A list like `0,2-5` of ascending numbers.
+pub fn shown_list(cpus: &[usize]) -> String {
+    let runs = cpus.chunk_by(|a, b| a + 1 == *b).map(|run| match run {
+        [first, .., last] => format!("{first}-{last}"),
+        one => one.iter().map(usize::to_string).collect(),
+    });
+    runs.collect::<Vec<_>>().join(",")
 }
 
 /// The CPUs that share a core with this one, itself included.
@@ -102,7 +127,9 @@ mod tests {
     #[test]
     fn lists_are_read_and_refused() {
         assert_eq!(parse_list("0, 2-4").unwrap(), [0, 2, 3, 4]);
-        for bad in ["", "a", "3-1", "1,,2", "-1", "0-99999999"] {
+        assert_eq!(shown_list(&[0, 2, 3, 4, 7]), "0,2-4,7");
+        assert_eq!(shown_list(&[]), "");
+        for bad in ["", "a", "3-1", "1,,2", "-1", "0-99999999", "0,0", "1-3,2"] {
             assert!(parse_list(bad).is_err(), "{bad}");
         }
     }

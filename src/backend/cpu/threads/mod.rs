@@ -123,8 +123,10 @@ impl<J: Copy + Send + Sync + 'static> ThreadPool<J> {
             threads.0.push(std::thread::Builder::new().name(name).spawn(body)?);
         }
         drop(sender);
-        let refused = pinned.iter().flatten();
-        let warnings = refused.map(|cpu| format!("cannot pin a thread to CPU {cpu}")).collect();
+        let mut refused: Vec<usize> = pinned.iter().flatten().collect();
+        refused.sort_unstable();
+        let warning = || format!("cannot pin threads to CPUs {}", cpus::shown_list(&refused));
+        let warnings = (!refused.is_empty()).then(warning).into_iter().collect();
         for (hand_over, worker) in senders.into_iter().zip(workers) {
             // Its thread waits for it.
             let _ = hand_over.send(worker);
