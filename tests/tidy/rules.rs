@@ -50,7 +50,7 @@ const BANS: &[Ban] = &[
 /// Marks of unfinished work in prose, put together here so that this file holds none.
 const LEFT_IN_PROSE: &[&str] =
     &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X"), concat!("HA", "CK")];
-const LEFT_IN_CODE: &[&str] = &["#[ignore"];
+const LEFT_IN_CODE: &[&str] = &[concat!("#[ig", "nore")];
 
 /// Places that exist on one machine only, and hosts that a build must not name.
 const PLACES: &[&str] = &[

@@ -4,7 +4,7 @@
 use crate::passes::{Setup, model_command};
 use dllm_bench::figures::median;
 use dllm_bench::record::write_json;
-use dllm_bench::{Error, canvas, load};
+use dllm_bench::{Error, canvas, engine};
 use dllm_rt::denoise::{Cache, RequestParameters, TokenFacts};
 use dllm_rt::{Engine, GenerationParameters, Limits, Options, Sequence};
 use serde::Serialize;
@@ -59,7 +59,7 @@ pub fn run(command: &Batch) -> Result<(), Error> {
     };
     let options = Options { pin_caller: true, ..Options::default() };
     let mut setup = Setup::new(model, *rows, *threads);
-    let mut engine = load(model, limits, &options)?;
+    let mut engine = engine(model, limits, &options)?;
     setup.isa = engine.isa();
     turn(&mut engine)?;
     let mut turns = vec![];

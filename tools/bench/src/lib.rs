@@ -52,7 +52,8 @@ pub fn canvas(tokens: usize, vocab: u32, seed: u32) -> Vec<u32> {
     (0..tokens as u32).map(token).collect()
 }
 
-pub fn load(path: &Path, limits: Limits, options: &Options) -> Result<Engine, Error> {
+/// The model of the file at `path`, loaded.
+pub fn engine(path: &Path, limits: Limits, options: &Options) -> Result<Engine, Error> {
     let file = gguf::open(path).map_err(dllm_rt::Error::from)?;
     Ok(Engine::load(&file, limits, options, &mut |_, _| ())?)
 }

@@ -181,7 +181,7 @@ fn load(command: &Load, huge_pages: bool) -> Result<(Engine, f64), Error> {
     let options = Options { huge_pages, lock: command.lock, ..Options::default() };
     let limits = Limits { logits: true, ..Limits::new(command.rows, 32, command.threads) };
     let start = Instant::now();
-    let engine = dllm_bench::load(&command.model, limits, &options)?;
+    let engine = dllm_bench::engine(&command.model, limits, &options)?;
     Ok((engine, start.elapsed().as_secs_f64()))
 }
 

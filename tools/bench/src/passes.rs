@@ -1,7 +1,7 @@
 //! What is timed: forward passes of an engine, and loops over registers on as many threads.
 
 use dllm_bench::record::Machine;
-use dllm_bench::{Error, canvas, load};
+use dllm_bench::{Error, canvas, engine};
 use dllm_cpu::Kernels;
 use dllm_cpu::dtype::Dtype;
 use dllm_cpu::peak::peak;
@@ -75,7 +75,7 @@ impl Passes {
         threads: usize,
     ) -> Result<Passes, Error> {
         let limits = Limits { logits: true, ..Limits::new(rows, output_rows, threads) };
-        let engine = load(path, limits, &Options { pin_caller: true, ..Options::default() })?;
+        let engine = engine(path, limits, &Options { pin_caller: true, ..Options::default() })?;
         let unknown = || Error::Argument(format!("no kernels are called {}", engine.isa()));
         let kernels = Kernels::by_name(engine.isa()).ok_or_else(unknown)?;
         let ids = canvas(rows, engine.config().vocab as u32, 0);

@@ -88,7 +88,7 @@ fn load(path: &Path, isa: Option<&str>, threads: &str, ids: &str) -> Result<Open
     let limits = Limits { logits: true, ..Limits::new(ids.len(), ids.len(), threads) };
     // As the program loads it.
     let options = Options { isa: isa.map(String::from), pin_caller: true, ..Options::default() };
-    let engine = dllm_bench::load(path, limits, &options)?;
+    let engine = dllm_bench::engine(path, limits, &options)?;
     let positions = (0..).take(ids.len()).collect();
     Ok(Open { engine, ids, positions })
 }
