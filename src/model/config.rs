@@ -5,18 +5,18 @@ use crate::gguf::{Gguf, Value};
 use dllm_cpu::ops::RopeStyle;
 
 /// Layers at most: ten times the deepest published model.
-const LAYERS_MAX: usize = 1024;
+pub(crate) const LAYERS_MAX: usize = 1024;
 /// Widths at most: far beyond published models, and small enough that products of two fit.
-const WIDTH_MAX: usize = 1 << 20;
+pub(crate) const WIDTH_MAX: usize = 1 << 20;
 /// Token ids are u32 and published vocabularies are below 300,000.
 const VOCAB_MAX: usize = 1 << 24;
-/// Canvas positions at most, as in `plan`.
-const CONTEXT_MAX: usize = 1 << 30;
+/// Canvas positions at most: far beyond any published context, and small enough for sums.
+pub(crate) const CONTEXT_MAX: usize = 1 << 30;
 /// What the widths of activations must divide by: one cache line of f32, so that items of 16
 /// output rows never share one.
-const WIDTH_ALIGN: usize = 16;
+pub(crate) const WIDTH_ALIGN: usize = 16;
 /// What a head's width must divide by: the lanes of a vector.
-const HEAD_ALIGN: usize = 8;
+pub(crate) const HEAD_ALIGN: usize = 8;
 
 /// Base of the frequencies where the file names none, as everywhere.
 const THETA_DEFAULT: f32 = 10_000.0;

@@ -2,21 +2,13 @@
 
 use super::error::Error;
 use super::tokens;
-use crate::model::Architecture;
+use crate::model::{Architecture, CONTEXT_MAX, HEAD_ALIGN, LAYERS_MAX, WIDTH_ALIGN, WIDTH_MAX};
 use dllm_cpu::dtype::Dtype;
 use std::fmt;
 use std::str::FromStr;
 
-/// Layers, widths and rows at most: what a reader of the file takes.
-const LAYERS_MAX: usize = 1024;
-const WIDTH_MAX: usize = 1 << 20;
 /// Tokens at most: what the tokenizer of the file takes.
 const VOCAB_MAX: usize = 1 << 20;
-const CONTEXT_MAX: usize = 1 << 30;
-/// What widths must divide by: a cache line of f32.
-const WIDTH_ALIGN: usize = 16;
-/// What a head's width must divide by: the lanes of a vector.
-const HEAD_ALIGN: usize = 8;
 
 /// What a file is to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
