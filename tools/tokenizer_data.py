@@ -18,8 +18,10 @@ first.
 import json, os, sys
 
 import gguf
-import jinja2, jinja2.ext, jinja2.sandbox
+import jinja2
 import regex
+
+from template_cases import environment
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 OUT = os.path.join(HERE, "..", "tests", "data", "tokenizer")
@@ -154,31 +156,8 @@ def dream(turns):
     return parts + [["<|im_start|>"], "assistant\n"]
 
 
-class Generation(jinja2.ext.Extension):
-    """The tag with which templates mark what the assistant says; it writes what it holds."""
-
-    tags = {"generation"}
-
-    def parse(self, parser):
-        line = next(parser.stream).lineno
-        body = parser.parse_statements(["name:endgeneration"], drop_needle=True)
-        return jinja2.nodes.CallBlock(self.call_method("held"), [], [], body).set_lineno(line)
-
-    def held(self, caller):
-        return caller()
-
-
 def render(template, turns, bos, eos):
-    env = jinja2.sandbox.ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", Generation]
-    )
-
-    def raise_exception(message):
-        raise jinja2.TemplateError(message)
-
-    env.globals["raise_exception"] = raise_exception
-    env.filters["tojson"] = lambda value: json.dumps(value, ensure_ascii=False)
-    return env.from_string(template).render(
+    return environment().from_string(template).render(
         messages=[{"role": r, "content": c} for r, c in turns],
         add_generation_prompt=True,
         bos_token=bos,
