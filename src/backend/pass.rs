@@ -153,7 +153,7 @@ pub enum Split {
 }
 
 impl Split {
-    /// As `dllm-rt plan` prints it.
+    /// As plans and reports spell it.
     pub fn name(self) -> &'static str {
         match self {
             Split::Gemm => "gemm",

@@ -30,11 +30,10 @@ pub struct Detokenize {
 /// Runs the command.
 pub fn run(command: &Detokenize) -> Result<End, Failure> {
     let vocab = Vocab::from_gguf(&ModelSource::new(command.model.as_ref()).open()?)?;
-    let ids = match &command.tokens {
+    let ids = &match &command.tokens {
         Some(ids) => ids.0.clone(),
         None => read()?,
     };
-    let ids = &ids;
     if command.json {
         output::json(&json!({ "text": vocab.decode_text(ids, Show::All)? }))?;
         return Ok(End::Done);
@@ -56,7 +55,9 @@ fn read() -> Result<Vec<u32>, Failure> {
         ));
     }
     let text = read_input(Path::new(STDIN))?;
-    let list = text.split_whitespace().collect::<Vec<_>>().join(",").replace(",,", ",");
+    // A comma before white space is part of that.
+    let bare = |word| str::strip_suffix(word, ',').unwrap_or(word);
+    let list = text.split_whitespace().map(bare).collect::<Vec<_>>().join(",");
     let wrong = |message| Failure::Usage(format!("standard input: {message}"));
-    Ids::from_arg_value(list.trim_matches(',')).map(|ids| ids.0).map_err(wrong)
+    Ids::from_arg_value(&list).map(|ids| ids.0).map_err(wrong)
 }

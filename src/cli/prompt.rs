@@ -10,6 +10,8 @@ use std::path::Path;
 
 /// The most bytes of a text: 64 a position of the longest canvas.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
+/// What some editors put before a text.
+const BYTE_ORDER_MARK: char = '\u{feff}';
 /// The path that names standard input.
 pub const STDIN: &str = "-";
 
@@ -45,19 +47,18 @@ impl PromptFlags<'_> {
             (Some(text), _) => ("--prompt".into(), text.0.clone()),
             (None, file) => {
                 let path = file.map_or(Path::new(STDIN), |file| &file.0);
-                let text = read_input(path)?;
-                let kept = if self.no_chat { &text } else { without_last_end(&text) };
-                (input_name(path), kept.to_owned())
+                (input_name(path), read_input(path)?)
             }
         };
-        if text.is_empty() && !self.no_chat {
-            return Err(Failure::EmptyPrompt(name));
-        }
         if self.no_chat {
             let special = if self.special { Special::Parse } else { Special::AsText };
             return Ok(Prompt::Text { text, special });
         }
-        Ok(Prompt::Chat(self.with_system(vec![Message::new("user", &text)])?))
+        let content = if self.prompt.is_some() { &text } else { without_last_end(&text) };
+        if content.is_empty() {
+            return Err(Failure::EmptyPrompt(name));
+        }
+        Ok(Prompt::Chat(self.with_system(vec![Message::new("user", content)])?))
     }
 
     fn check(&self) -> Result<(), Failure> {
@@ -106,13 +107,16 @@ impl PromptFlags<'_> {
 
 /// The text that a path names, or standard input; no byte order mark.
 pub fn read_input(path: &Path) -> Result<String, Failure> {
-    let text = if path == Path::new(STDIN) {
+    let mut text = if path == Path::new(STDIN) {
         let failed = |cause| Failure::File { doing: "read standard input".into(), cause };
         read_text(io::stdin().lock(), TEXT_BYTES_MAX, "standard input", failed)?
     } else {
         read_file(path, TEXT_BYTES_MAX)?
     };
-    Ok(text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned))
+    if text.starts_with(BYTE_ORDER_MARK) {
+        text.remove(0);
+    }
+    Ok(text)
 }
 
 fn input_name(path: &Path) -> String {
@@ -121,8 +125,7 @@ fn input_name(path: &Path) -> String {
 
 /// A text without the line end that editors and `echo` put after the last line.
 fn without_last_end(text: &str) -> &str {
-    let text = text.strip_suffix('\n').unwrap_or(text);
-    text.strip_suffix('\r').unwrap_or(text)
+    text.strip_suffix("\r\n").or(text.strip_suffix('\n')).unwrap_or(text)
 }
 
 /// The text of a file of at most `bytes_max`.

@@ -59,11 +59,12 @@ impl Model {
     /// As [`Model::start`], and those of decoding.
     pub fn generate(&self, engine: &mut Engine, request: &Request) -> Result<Answer, Error> {
         let mut generation = self.start(engine, request)?;
-        while !generation.is_over() {
-            generation.step(engine)?;
+        let mut stepped = Ok(());
+        while stepped.is_ok() && !generation.is_over() {
+            stepped = generation.step(engine).map(drop);
         }
         engine.release(generation.sequence());
-        self.answer(&generation)
+        stepped.and_then(|()| self.answer(&generation))
     }
 
     /// The answer that a generation holds, at any time.

@@ -76,11 +76,6 @@ impl Generation {
         self.cut.is_some()
     }
 
-    /// Ends it before its next step, with the text so far.
-    pub fn cancel(&self) {
-        self.cancelled.store(true, Ordering::Relaxed);
-    }
-
     /// What cancels it, from any thread: it ends before its next step once this is true.
     pub fn canceller(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.cancelled)

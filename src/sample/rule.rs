@@ -60,7 +60,7 @@ pub enum Algorithm {
     Entropy,
 }
 
-/// Every algorithm, in the order of the command line's help.
+/// Every algorithm, LLaDA's first.
 pub const ALGORITHMS: [Algorithm; 6] = [
     Algorithm::LowConfidence,
     Algorithm::Random,
@@ -71,7 +71,7 @@ pub const ALGORITHMS: [Algorithm; 6] = [
 ];
 
 impl Algorithm {
-    /// The name on the command line.
+    /// The name in requests.
     pub fn name(self) -> &'static str {
         match self {
             Algorithm::LowConfidence => "low_confidence",

@@ -20,8 +20,8 @@ pub(crate) struct Memory {
 // SAFETY: the pointer is into the mapping that the same struct owns, and plain memory may be used
 // from any thread.
 unsafe impl Send for Memory {}
-// SAFETY: `&Memory` gives out references to the fixed part, which nothing writes, and pointers; who
-// turns these into references says why they are exclusive, or shared with readers only.
+// SAFETY: `&Memory` gives out references to the fixed part, which nothing writes after sealing, and
+// raw pointers, of which every use is an unsafe block or function of its own.
 unsafe impl Sync for Memory {}
 
 impl Memory {

@@ -65,7 +65,7 @@ impl Kernels {
         }
     }
 
-    /// As `--isa` and the JSON spell it.
+    /// As options and reports spell it.
     pub fn name(self) -> &'static str {
         match self {
             Kernels::Scalar(_) => Scalar::NAME,

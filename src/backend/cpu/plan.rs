@@ -1,7 +1,7 @@
 //! (Config, Limits) to the list of operators and the named buffers with their offsets: pure.
 //!
 //! The same list drives the arena (which proves from it that no operator writes what another
-//! worker touches), the workers (which run it), and `dllm-rt plan` (which prints it).
+//! worker touches), the workers (which run it), and whatever prints a plan.
 
 use super::buffers::{Buffer, Buffers, Slots};
 use super::operators;

@@ -101,6 +101,10 @@ fn ids_come_from_standard_input_too() {
         let ran = run_with(&input, ["detokenize", "--model", model.to_str().unwrap()]);
         assert_eq!(ran.text(), text, "{input:?}: {}", ran.err);
     }
+    for twice in ["1,,2", "1,, 2"] {
+        let ran = run_with(twice, ["detokenize"]);
+        assert!(ran.status == 2 && ran.err.contains("item 2 (``)"), "{twice}: {}", ran.err);
+    }
     let ran = run_with("1,x", ["detokenize"]);
     assert!(ran.status == 2 && ran.err.contains("item 2 (`x`)"), "{}", ran.err);
 }
@@ -118,6 +122,7 @@ fn a_template_of_ones_own_replaces_the_files() {
     let args = format!("tokenize --chat-template {path}");
     let ended = |input: &str| ids(&with_input(LLADA, input, &args)["tokens"]);
     assert_eq!(ended("mother\n"), plain);
+    assert_eq!(ended("mother\r"), tokenized(LLADA, "--no-chat", &["--prompt", "mother\r"]));
     assert_eq!(ended("mother\n\n"), tokenized(LLADA, "--no-chat", &["--prompt", "mother\n"]));
     let args = "--max-tokens 1 --json";
     let run = on_with(LLADA, "run", args, &["--prompt", "mother", "--chat-template", path]).json();

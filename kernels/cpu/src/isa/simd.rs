@@ -126,7 +126,7 @@ pub trait Simd: Copy + 'static {
 pub trait Isa: Copy + 'static {
     /// The vectors that go with it.
     type V: Simd;
-    /// As `--isa` and the JSON spell it.
+    /// As options and reports spell it.
     const NAME: &'static str;
     /// Weight codes up to this are taken unsigned; types with larger ones come with their offset
     /// subtracted, as signed bytes, and go through [`Isa::dot_signed`].

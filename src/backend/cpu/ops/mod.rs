@@ -45,7 +45,7 @@ pub enum Count {
 /// One operator: one phase of the arena.
 #[derive(Clone, Debug, Serialize)]
 pub struct Op {
-    /// As `dllm-rt plan` prints it.
+    /// As plans spell it.
     pub name: &'static str,
     /// The layer, for those in one.
     pub layer: Option<usize>,
