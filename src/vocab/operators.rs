@@ -37,6 +37,11 @@ pub(super) fn with_filters(source: &str) -> Result<String, String> {
     let partners = partners(&tokens);
     let mut edits: Vec<Edit> = Vec::new();
     for at in 0..tokens.len() {
+        // Before the next one, whose sides may be as long as the source.
+        if edits.len() > 5 * OPERATORS_MAX {
+            let limit = format!("has more than {OPERATORS_MAX} of the operators *, //, %, ~");
+            return Err(limit + " and slices");
+        }
         if matches!(tokens[at], Token::BracketOpen) {
             slice_edits(&tokens, &spans, &partners, at, &mut edits);
         }
@@ -57,11 +62,6 @@ pub(super) fn with_filters(source: &str) -> Result<String, String> {
         edits.push((to, 0, to, ")".into()));
         edits.push((start, 1, end, format!(")|{name}(")));
         edits.push((from, 2, from, "(".into()));
-    }
-    if edits.len() > 5 * OPERATORS_MAX {
-        return Err(format!(
-            "has more than {OPERATORS_MAX} of the operators *, //, %, ~ and slices"
-        ));
     }
     edits.sort_by_key(|edit| (edit.0, edit.1));
     let (mut text, mut start) = (String::with_capacity(source.len() + 16 * edits.len()), 0);
@@ -426,5 +426,12 @@ mod tests {
         for (source, expected) in cases {
             assert_eq!(with_filters(source).as_deref(), Ok(expected), "{source}");
         }
+    }
+
+    #[test]
+    fn too_many_operators_are_refused() {
+        let source = |count: usize| format!("{{{{ 1{} }}}}", "*1".repeat(count));
+        assert!(with_filters(&source(OPERATORS_MAX)).is_ok());
+        assert!(with_filters(&source(2 * OPERATORS_MAX)).unwrap_err().contains("more than 1000"));
     }
 }
