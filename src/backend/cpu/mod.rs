@@ -57,6 +57,13 @@ struct Program {
     kernels: Kernels,
 }
 
+impl Program {
+    /// A worker's part of the operator that a phase is.
+    fn run(&self, phase: &Phase<'_>, pass: &Pass) {
+        self.ops[phase.index()].run(phase, self.kernels, pass);
+    }
+}
+
 impl Cpu {
     /// Plans, maps the arena, fills it and starts the thread pool over it. `progress` is called
     /// with the bytes dealt with and their total.
@@ -121,9 +128,7 @@ impl Cpu {
         };
         let program = Arc::new(Program { ops: plan.ops, kernels });
         let shared = Arc::clone(&program);
-        let work = move |phase: &Phase<'_>, pass: &Pass| {
-            shared.ops[phase.index()].run(phase, shared.kernels, pass);
-        };
+        let work = move |phase: &Phase<'_>, pass: &Pass| shared.run(phase, pass);
         if pin_caller && cpus.first().is_some_and(|cpu| !cpus::pin(*cpu)) {
             report.warnings.push(format!("cannot pin the calling thread to CPU {}", cpus[0]));
         }
@@ -144,13 +149,11 @@ impl Cpu {
 
     /// See [`Backend::forward`](super::Backend::forward).
     pub fn forward(&mut self, pass: &Pass, mut timed: impl FnMut(Split, f64)) {
-        let Program { ops, kernels } = &*self.program;
+        let (program, ops) = (&*self.program, &self.program.ops);
         // Choosing tokens is the last operator.
         let count = if pass.chosen > 0 { ops.len() } else { ops.len() - 1 };
         let mut before = Instant::now();
-        let work = |phase: &Phase<'_>, pass: &Pass| {
-            ops[phase.index()].run(phase, *kernels, pass);
-        };
+        let work = |phase: &Phase<'_>, pass: &Pass| program.run(phase, pass);
         self.pool.run(*pass, count, work, |op| {
             let now = Instant::now();
             timed(ops[op].split, now.duration_since(before).as_secs_f64() * 1e3);
